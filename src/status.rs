@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::daemon::socket::{Answer, ask};
 use crate::desired;
 use crate::memory::AppliedConfig;
-use crate::partition::differences;
+use crate::partition::{Difference, differences};
 use crate::run::{Error, Phase, Planned, Run, State};
 
 /// What is managed, what differs and what is pending. `status --output json`, documented in docs/json.md.
@@ -71,7 +71,7 @@ impl Status {
             planned.notes.push(Note { about: "configuration".to_owned(), text, problem: false });
         }
         let of_modes = differences(run.root, &run.config.partitions).into_iter();
-        let note = |text| Note { about: "partitions".to_owned(), text, problem: true };
+        let note = |it: Difference| Note { about: "partitions".to_owned(), text: it.text, problem: true };
         planned.notes.extend(of_modes.map(note));
         Ok(Self { wrong, ..Self::of(run.root, state, planned, problem) })
     }

@@ -140,6 +140,8 @@ pub(crate) enum Person {
     Top(super::top::Args),
     /// Show how the GPUs are linked: XGMI, PCIe and NUMA
     Topology(super::topology::Args),
+    /// Say what labels this machine has as a Kubernetes node; -o json, yaml or nfd
+    Labels,
     /// Divide cards into devices: show, plan and set their modes
     #[command(subcommand)]
     Partition(super::partition::Command),

@@ -147,6 +147,7 @@ fn which(command: &Person) -> anyhow::Result<Which> {
         | Person::Health { .. }
         | Person::Top(_)
         | Person::Topology(_)
+        | Person::Labels
         | Person::Partition(
             partition::Command::Show
             | partition::Command::Devices
@@ -189,7 +190,7 @@ fn which(command: &Person) -> anyhow::Result<Which> {
 const HERE: &str = "this command works on this machine only";
 
 /// The commands for other machines, with the option without which one is not.
-pub(super) const TAKE_HOST: &str = "detect, doctor, metrics, health, top, topology, partition show, partition devices, partition env, partition fit, partition plan, explain --journal, report, status, plan, history, \
+pub(super) const TAKE_HOST: &str = "detect, doctor, metrics, health, top, topology, labels, partition show, partition devices, partition env, partition fit, partition plan, explain --journal, report, status, plan, history, \
                          tags, lease list, cdi list, cdi validate, config validate, lxd advise, apply, undo";
 
 fn refused(why: &str) -> anyhow::Error {

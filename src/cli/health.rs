@@ -8,10 +8,10 @@ use inventory::health::{Deduction, GpuHealth, Health, Quarantine, State};
 use inventory::{Inventory, names};
 use printable::printable;
 use root::Root;
+use root::patient::{DEADLINE, PATIENCE, Patient};
 use serde::Serialize;
 use telemetry::daemon_file;
 use telemetry::health::{is_quarantine_enforced, why_not_quarantined};
-use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 
 use super::Outcome;
 use super::detect::ranges;

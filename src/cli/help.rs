@@ -12,7 +12,7 @@ pub(crate) use examples::examples;
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here (nothing is changed)", &["detect", "doctor", "plan", "explain", "demo"]),
     ("Change this machine", &["apply", "status", "undo", "history", "config", "cdi", "serve"]),
-    ("Watch", &["top", "health", "metrics", "topology", "partition"]),
+    ("Watch", &["top", "health", "metrics", "topology", "labels", "partition"]),
     ("Concourse and CI", &["tags", "task-check", "lease"]),
     ("Other machines (most commands also take --host)", &["remote"]),
     ("Reference", &["report", "lxd", "list-errors", "completions", "man"]),

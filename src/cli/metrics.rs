@@ -3,11 +3,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use inventory::readings::Fault;
+use root::patient::{DEADLINE, PATIENCE, Patient};
 use serde::Serialize;
 use telemetry::exporter::Exporter;
 use telemetry::exposition::{self, Format};
 use telemetry::metrics::GPU_INFO;
-use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 use telemetry::sample::Sample;
 use telemetry::samples::samples;
 

@@ -19,6 +19,7 @@ mod help;
 mod history;
 mod hook;
 mod hosts;
+mod labels;
 mod lease;
 mod lxd;
 mod manual;
@@ -172,6 +173,13 @@ fn warn_of_report(session: &Session, command: &Person) {
 
 fn for_person(session: &Session, options: &options::Options, command: Person) -> anyhow::Result<Outcome> {
     warn_of_report(session, &command);
+    if matches!(session.format, Format::Yaml | Format::Nfd) && !matches!(command, Person::Labels) {
+        let name = session.format.name();
+        return Err(session::Misuse(format!(
+            "-o {name} is of `rocworker labels` alone: take table, wide or json"
+        ))
+        .into());
+    }
     match command {
         Person::Demo(args) => demo::run(&args),
         Person::Detect => detect::run(session),
@@ -198,6 +206,7 @@ fn for_person(session: &Session, options: &options::Options, command: Person) ->
         Person::Tags { env } => tags::run(session, env),
         Person::Top(args) => top::run(session, &args),
         Person::Topology(args) => topology::run(session, &args),
+        Person::Labels => labels::run(session),
         Person::Remote(command) => remote::run(session, options, &command),
         Person::TaskCheck => task_check::run(session),
         // `run` has dealt with it.

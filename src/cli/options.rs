@@ -48,6 +48,12 @@ pub(crate) enum Format {
     Wide,
     /// For programs: stable, documented in docs/json.md
     Json,
+    /// For kubectl, of `rocworker labels` alone
+    #[value(hide = true)]
+    Yaml,
+    /// A feature file of Node Feature Discovery's, of `rocworker labels` alone
+    #[value(hide = true)]
+    Nfd,
 }
 
 impl Format {
@@ -57,6 +63,8 @@ impl Format {
             Self::Table => "table",
             Self::Wide => "wide",
             Self::Json => "json",
+            Self::Yaml => "yaml",
+            Self::Nfd => "nfd",
         }
     }
 

@@ -43,7 +43,7 @@ impl Format {
     /// Writes the answer: `answer` for programs, `text` for people.
     pub(crate) fn print(self, answer: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<()> {
         match self {
-            Self::Table | Self::Wide => print_text(&text()),
+            Self::Table | Self::Wide | Self::Yaml | Self::Nfd => print_text(&text()),
             Self::Json => {
                 let mut json = serde_json::to_string_pretty(answer)?;
                 json.push('\n');

@@ -11,7 +11,7 @@ use super::changes::{changes, findings, found, notes};
 use super::options::Only;
 use super::output::{BAD, DIM, styled, wrapped};
 use super::session::{Misuse, Session, caller, callers_file};
-use crate::partition::differences;
+use crate::partition::{Difference, differences};
 use crate::run::{Planned, Saved};
 
 /// More than a plan with the diffs of a megabyte of configuration has.
@@ -48,7 +48,7 @@ pub(crate) fn run(
 
 /// How cards differ from their modes: no apply switches one.
 pub(crate) fn of_modes(session: &Session, config: &Config) -> Vec<Note> {
-    let note = |text| Note { about: "partitions".to_owned(), text, problem: false };
+    let note = |it: Difference| Note { about: "partitions".to_owned(), text: it.text, problem: false };
     differences(&session.root, &config.partitions).into_iter().map(note).collect()
 }
 

@@ -136,7 +136,7 @@ fn gpus(snapshot: &Snapshot, format: Format) -> String {
             say::modes(card).unwrap_or_else(dash).into(),
             say::percent(card.readings.busy_percent).into(),
             if is_suspended { "suspended".into() } else { memory.into() },
-            say::celsius(say::temperature(card)).into(),
+            say::celsius(card.limiting_celsius()).into(),
             say::power(card.watts(), card.watts_limit()).into(),
             say::process_count(card, snapshot).into(),
             Cell::styled(say::health(card), of_health(card)),

@@ -4,9 +4,12 @@ use super::Outcome;
 use super::changes;
 use super::options::Only;
 use super::output::wrapped;
+use super::partition::set::say;
 use super::plan;
 use super::session::Session;
-use crate::{exporter_unit, partition, run};
+use crate::daemon::features;
+use crate::partition::Undoing;
+use crate::{exporter_unit, run};
 
 pub(crate) fn run(
     session: &Session,
@@ -20,14 +23,20 @@ pub(crate) fn run(
         session.format.print(&planned, || would(session, &planned, force))?;
         return Ok(Outcome::Done);
     }
+    let pipeline = session.pipeline(&config)?;
+    let undoing = match only {
+        None => Some(Undoing::begin(&pipeline, &mut |news| say(&news))?),
+        Some(Only::Exporter) => None,
+    };
     let undone = session.run(&config, |run, on_progress| match only {
         None => run.undo(None, force, on_progress),
         Some(Only::Exporter) => run.undo_exporter(force, on_progress),
     })?;
-    if only.is_none() && undone.failed.is_empty() {
-        partition::Progress::forget(&session.root)?;
-    }
     session.format.print(&undone, || shown(session, &undone, only))?;
+    if let Some(undoing) = undoing {
+        undoing.end(&pipeline, undone.failed.is_empty(), &mut |news| say(&news))?;
+        features::remove(&session.root)?;
+    }
     Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })
 }
 

@@ -4,6 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, Command, Subcommand as _};
 
 use super::args::Person;
+use super::fleet::TAKE_HOST;
 use super::help;
 use super::options::Options;
 
@@ -33,9 +34,8 @@ pub(crate) fn only(mut error: clap::Error) -> clap::Error {
                 error.remove(ContextKind::SuggestedArg);
             }
             let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-            let is_of_errors = usage.contains("list-errors");
             if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg)
-                && let Some(tip) = tip(word, is_of_errors)
+                && let Some(tip) = tip(word, &usage)
             {
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
             }
@@ -46,12 +46,13 @@ pub(crate) fn only(mut error: clap::Error) -> clap::Error {
 }
 
 /// What a person may mean by a word that the command does not take: an error, as in `list-errors 7`, or another machine,
-/// as in `detect node01`.
-fn tip(word: &str, is_of_errors: bool) -> Option<String> {
-    if is_of_errors {
+/// as in `detect node01`. `usage`: clap's line of the command.
+fn tip(word: &str, usage: &str) -> Option<String> {
+    if usage.contains("list-errors") {
         return Some("one error is explained by 'rocworker explain CODE'".to_owned());
     }
-    is_host(word).then(|| format!("another machine is named by an option: '--host {word}'"))
+    let takes_host = TAKE_HOST.split(", ").any(|command| usage.contains(&format!("rocworker {command} ")));
+    (takes_host && is_host(word)).then(|| format!("another machine is named by an option: '--host {word}'"))
 }
 
 fn is_host(word: &str) -> bool {

@@ -2,12 +2,13 @@
 //!
 //! The [`reconciler`]'s thread waits for an event ([`uevent`], [`watch`]) or a time ([`scheduler`]), makes a
 //! [`crate::run::Run::reconcile`] and publishes its [`report`]. The main thread ([`serve`]) answers `status`, signals and
-//! systemd's watchdog meanwhile. Two [`publisher`]s write every ten seconds what the [`exporter`] cannot read itself, and the
-//! GPUs' [`health`].
+//! systemd's watchdog meanwhile. [`publisher`]s write again and again what the [`exporter`] cannot read itself, the GPUs'
+//! [`health`], and the labels of a Kubernetes node ([`features`]).
 
 pub mod build;
 pub mod claim;
 pub mod exporter;
+pub mod features;
 pub mod health;
 pub mod nodes;
 pub mod partitions;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use config::OnRevert;
 
-use crate::partition::{Goal, News, Options, Phase, differences, is_at_work, last_switch, set};
+use crate::partition::{Goal, News, Options, differences, is_at_work, set};
 use crate::run::Run;
 
 /// For how long a repair counts towards [`MOST`].
@@ -18,48 +18,51 @@ const MOST: usize = 3;
 pub struct Partitions {
     /// When it repaired them within the last day.
     repaired: Vec<Duration>,
+    /// What the last look found.
+    known: Vec<String>,
 }
 
 impl Partitions {
-    /// What a person should know of the modes, a sentence each, once what may be repaired is. `apart`: the least time
-    /// between two repairs.
+    /// What a person should know of the modes, a sentence each, once what may be repaired is. The journal gets a sentence
+    /// when it is new. `apart`: the least time between two repairs.
     pub fn look(&mut self, run: &Run<'_>, now: Duration, apart: Duration) -> Vec<String> {
+        let found = self.find(run, now, apart);
+        found.iter().filter(|text| !self.known.contains(text)).for_each(|text| tracing::error!("{text}"));
+        self.known.clone_from(&found);
+        found
+    }
+
+    fn find(&mut self, run: &Run<'_>, now: Duration, apart: Duration) -> Vec<String> {
         let partitions = &run.config.partitions;
-        let mut found = differences(run.root, partitions);
+        let found = differences(run.root, partitions);
         if !found.is_empty() && is_at_work(run.root) {
             return Vec::new();
         }
         self.repaired.retain(|then| now < *then + DAY);
         let is_early = self.repaired.last().is_some_and(|then| now < *then + apart);
-        let may = partitions.on_revert == OnRevert::Repair && run.config.daemon.enforce;
-        if found.is_empty() || !may || is_early {
-            return found;
-        }
+        let may = partitions.on_revert == OnRevert::Repair && run.config.daemon.enforce && !is_early;
+        let mut texts: Vec<String> = found.iter().map(|it| it.text.clone()).collect();
+        let Some(goal) = found.into_iter().find_map(|it| it.repair).filter(|_| may) else { return texts };
         let repaired = match self.repaired.len() {
             MOST.. => Err(format!("another program has switched them after {MOST} repairs in a day")),
-            _ => repair(run),
+            _ => repair(run, &goal),
         };
         match repaired {
-            Ok(()) => {
-                self.repaired.push(now);
-                differences(run.root, partitions)
+            Ok(has_switched) => {
+                self.repaired.extend(has_switched.then_some(now));
+                differences(run.root, partitions).into_iter().map(|it| it.text).collect()
             }
             Err(why) => {
-                found.push(format!("they are not repaired: {why}"));
-                found
+                texts.push(format!("they are not repaired: {why}"));
+                texts
             }
         }
     }
 }
 
-/// Switches idle cards back, without a load of the driver, and without a stop of units.
-fn repair(run: &Run<'_>) -> Result<(), String> {
-    let partitions = &run.config.partitions;
-    let goal = match last_switch(run.root)? {
-        Some(last) if last.phase == Phase::Failed => return Err("the last switch failed".to_owned()),
-        Some(last) => last.goal,
-        None => Goal::Profile(partitions.profile.clone().unwrap_or_default()),
-    };
+/// Switches idle cards back, without a load of the driver, and without a stop of units. `false`: the cards had their modes
+/// again by then.
+fn repair(run: &Run<'_>, goal: &Goal) -> Result<bool, String> {
     let options = Options { reload: false, wait: Duration::ZERO, kill: false, stops_units: false };
     let mut say = |news: News<'_>| {
         if let News::Done(what) = news {
@@ -67,6 +70,6 @@ fn repair(run: &Run<'_>) -> Result<(), String> {
         }
     };
     // The next look publishes the devices: KFD's generation changes.
-    let set = set(run, partitions, &goal, options, &|| Ok(()), &mut say);
-    set.map(drop).map_err(|error| format!("{error:#}"))
+    let set = set(run, &run.config.partitions, goal, options, &|| Ok(()), &mut say);
+    set.map(|progress| progress.is_some()).map_err(|error| format!("{error:#}"))
 }

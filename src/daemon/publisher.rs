@@ -1,17 +1,15 @@
-//! Publishes a file in [`RUN`] every ten seconds, for programs that may not read what the daemon may.
+//! Publishes a file again and again, for programs that may not read what the daemon may.
 //!
 //! Each file has a thread of its own: the kernel may hold up who reads a GPU's files while the GPU hangs. Neither a
 //! look, nor an answer to `status`, nor another file waits for that.
 
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use root::{Attributes, Identity, Root};
 
-use crate::run_folder::{RUN, check_owner};
-
-/// Twice in the time for which each file counts, and once more.
-const EVERY: Duration = Duration::from_secs(10);
+use crate::run_folder::check_folder;
 
 /// How long the daemon's end waits for a write that goes on.
 const END: Duration = Duration::from_millis(300);
@@ -22,11 +20,16 @@ const STACK: usize = 512 << 10;
 /// A file that is published.
 #[derive(Debug)]
 pub struct File {
+    /// Written while its folder is there.
     pub path: &'static str,
+    /// How often it is written: several times in the time for which it counts.
+    pub every: Duration,
     /// The name of the thread that writes the file.
     pub thread: &'static str,
     /// The end of a sentence: what whom is missing while the daemon cannot write the file.
     pub lack: &'static str,
+    /// Whether the file at the path is the daemon's to remove.
+    pub is_own: fn(&Root) -> bool,
 }
 
 /// Hands values of the daemon's thread to the thread that publishes a file. `T`: such a value.
@@ -62,11 +65,11 @@ enum Wanted<T> {
 }
 
 impl<T: Clone + PartialEq + Send + 'static> Publisher<T> {
-    /// `text`: what stands in the file; it runs in the file's thread.
+    /// `text`: what stands in the file, or `None` where the file stays as it is; it runs in the file's thread.
     pub fn start(
         root: Arc<Root>,
         file: &'static File,
-        text: impl FnMut(&Root, T) -> String + Send + 'static,
+        text: impl FnMut(&Root, T) -> Option<String> + Send + 'static,
     ) -> std::io::Result<Self> {
         let (wanted, written) = (Wanted::Unchanged, None);
         let state = State { wanted, is_new: false, is_writing: false, is_over: false, written };
@@ -117,13 +120,18 @@ impl<T> Shared<T> {
     }
 }
 
-fn run<T: Clone>(root: &Root, file: &File, shared: &Shared<T>, mut text: impl FnMut(&Root, T) -> String) {
+fn run<T: Clone>(
+    root: &Root,
+    file: &File,
+    shared: &Shared<T>,
+    mut text: impl FnMut(&Root, T) -> Option<String>,
+) {
     let mut is_hindered = false;
     loop {
         let state = shared.lock();
         let is_idle = |state: &mut State<T>| !state.is_new && !state.is_over;
         let mut state = if let Wanted::Publish(_) = state.wanted {
-            let waited = shared.changed.wait_timeout_while(state, EVERY, is_idle);
+            let waited = shared.changed.wait_timeout_while(state, file.every, is_idle);
             waited.unwrap_or_else(PoisonError::into_inner).0
         } else {
             shared.changed.wait_while(state, is_idle).unwrap_or_else(PoisonError::into_inner)
@@ -131,7 +139,8 @@ fn run<T: Clone>(root: &Root, file: &File, shared: &Shared<T>, mut text: impl Fn
         state.is_new = false;
         let wanted = state.wanted.clone();
         drop(state);
-        let text = if let Wanted::Publish(wanted) = wanted { Some(text(root, wanted)) } else { None };
+        let is_published = matches!(wanted, Wanted::Publish(_));
+        let text = if let Wanted::Publish(wanted) = wanted { text(root, wanted) } else { None };
 
         let mut state = shared.lock();
         if state.is_over {
@@ -140,7 +149,7 @@ fn run<T: Clone>(root: &Root, file: &File, shared: &Shared<T>, mut text: impl Fn
         state.is_writing = true;
         drop(state);
         let written = text.map(|text| write(root, file, &text));
-        if written.is_none() {
+        if !is_published && (file.is_own)(root) {
             // A file that cannot be removed is soon too old to count.
             root.remove(file.path).ok();
         }
@@ -156,9 +165,10 @@ fn run<T: Clone>(root: &Root, file: &File, shared: &Shared<T>, mut text: impl Fn
 }
 
 pub(super) fn write(root: &Root, file: &File, text: &str) -> Result<(), root::Error> {
-    check_owner(root)?;
-    // A folder that was removed is made again by whoever holds the lock in it.
-    if root.exists(RUN) {
+    let folder = Path::new(file.path).parent().unwrap_or(Path::new("/"));
+    check_folder(root, folder)?;
+    // Who needs the folder makes it: for /run/rocworker, whoever holds the lock in it.
+    if root.exists(folder) {
         root.write(file.path, text.as_bytes(), Attributes { mode: 0o644, owner: None })?;
     }
     Ok(())

@@ -11,7 +11,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, bail};
-use config::Config;
+use config::{Config, Kubernetes};
 use host::timestamp::Timestamp;
 use reconcile::command::Programs;
 use reconcile::{Progress, Restarts, Verb};
@@ -49,6 +49,8 @@ pub struct Link {
 #[derive(Debug)]
 pub struct Published {
     pub report: Report,
+    /// What labels of a Kubernetes node name; `None` while no configuration is in force.
+    pub kubernetes: Option<Kubernetes>,
     /// When the look that still runs began.
     pub looks: Option<Instant>,
 }
@@ -179,7 +181,14 @@ impl Reconciler {
     }
 
     fn publish(&self, looks: Option<Instant>) {
-        self.link.published.send(Published { report: self.report.clone(), looks }).ok();
+        self.link
+            .published
+            .send(Published {
+                report: self.report.clone(),
+                kubernetes: self.in_force.as_ref().map(|config| config.kubernetes.clone()),
+                looks,
+            })
+            .ok();
         // A socket that is full wakes as well.
         (&self.link.line).write_all(&[1]).ok();
     }
@@ -306,21 +315,14 @@ impl Reconciler {
     /// Puts into the report how cards differ from their modes, and repairs what the configuration has repaired.
     fn look_at_modes(&mut self, now: Duration) {
         const ABOUT: &str = "partitions";
-        let known = std::mem::take(&mut self.report.problems);
-        let (before, others): (Vec<_>, Vec<_>) = known.into_iter().partition(|it| it.about == ABOUT);
-        self.report.problems = others;
+        self.report.problems.retain(|it| it.about != ABOUT);
         let Some(config) = self.in_force.clone().filter(|_| self.report.set_up == Some(true)) else { return };
         let programs = self.programs(&self.root);
         let root = Arc::clone(&self.root);
         let run = self.run_with(&root, &config, programs.as_ref());
         let found = self.partitions.look(&run, now, config.daemon.interval());
-        for text in found {
-            let problem = Problem { about: ABOUT.to_owned(), text };
-            if !before.contains(&problem) {
-                tracing::error!("{}", problem.text);
-            }
-            self.report.problems.push(problem);
-        }
+        let problems = found.into_iter().map(|text| Problem { about: ABOUT.to_owned(), text });
+        self.report.problems.extend(problems);
     }
 
     fn follow(&mut self, root: &Root) {

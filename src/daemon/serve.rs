@@ -17,12 +17,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::claim::Claim;
 use super::exporter::Drifting;
+use super::features::Followed;
 use super::publisher::Publisher;
 use super::reconciler::{Link, Published, Reconciler};
 use super::report::Report;
 use super::socket::{self, Clients};
 use super::wake::{has_byte, pair, wait};
-use super::{exporter, health};
+use super::{exporter, features, health};
 use crate::run::{ConfigFile, State};
 
 /// A daemon that gets SIGTERM ends within a second, also in the middle of a look.
@@ -51,6 +52,11 @@ pub fn serve(root: Root, config: ConfigFile, caller: String) -> anyhow::Result<(
     daemon.exporter.leave(&daemon.root);
     // The next daemon begins with what this one has judged: a quarantine outlives it.
     daemon.health.end();
+    // Labels that come and go with each start of the daemon would move pods.
+    match is_set_up(&daemon.root) {
+        true => daemon.features.end(),
+        false => daemon.features.leave(&daemon.root),
+    }
     daemon.claim.leave(&daemon.root);
     ended
 }
@@ -68,6 +74,7 @@ struct Daemon {
     published: Receiver<Published>,
     exporter: Publisher<Drifting>,
     health: Publisher<()>,
+    features: Publisher<Followed>,
     is_ending: Arc<AtomicBool>,
     report: Report,
     /// When the look that still runs began.
@@ -95,6 +102,7 @@ impl Daemon {
         let thread = std::thread::Builder::new().name("reconciler".to_owned());
         let thread = thread.spawn(move || reconciler.run()).context("cannot start a thread")?;
         let exporter = exporter::publisher(Arc::clone(&root)).context("cannot start a thread")?;
+        let features = features::publisher(Arc::clone(&root)).context("cannot start a thread")?;
         Ok(Self {
             root,
             claim,
@@ -106,6 +114,7 @@ impl Daemon {
             published,
             exporter,
             health,
+            features,
             is_ending,
             report,
             looks: None,
@@ -138,11 +147,18 @@ impl Daemon {
 
             self.claim.renew(&self.root)?;
             let has_ended = has_byte(&self.line).is_none();
-            if let Some(Published { report, looks }) = self.published.try_iter().last() {
+            if let Some(Published { report, kubernetes, looks }) = self.published.try_iter().last() {
                 (self.report, self.looks) = (report, looks);
                 self.exporter.set(Drifting::of(&self.report));
                 let is_set_up = self.report.set_up.unwrap_or_else(|| is_set_up(&self.root));
                 self.health.set(is_set_up.then_some(()));
+                let looks = self.report.counts.looks;
+                match kubernetes.filter(|_| looks > 0) {
+                    _ if !is_set_up => self.features.set(None),
+                    Some(config) => self.features.set(Some(Followed { looks, config })),
+                    // The file of the last daemon stays until the first look.
+                    None => {}
+                }
                 self.show();
             }
             if has_ended {

@@ -11,6 +11,7 @@ mod engines;
 mod groups;
 mod kfd;
 mod kfd_log;
+mod kubernetes;
 mod machine;
 mod missing_group;
 mod nodes;
@@ -51,7 +52,7 @@ pub struct Diagnosis {
 }
 
 /// The components in the order in which a GPU passes them on its way into a container.
-const COMPONENTS: [(&str, Examine); 14] = [
+const COMPONENTS: [(&str, Examine); 15] = [
     ("virtualization", virtualization::check),
     ("pci", pci::check),
     ("driver", driver::check),
@@ -66,6 +67,7 @@ const COMPONENTS: [(&str, Examine); 14] = [
     ("configuration", selection::check),
     ("cdi", cdi::check),
     ("wrapper", wrapper::check),
+    ("kubernetes", kubernetes::check),
 ];
 
 /// The checks, or the one that says why there is nothing to examine.

@@ -14,7 +14,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let remedy = "`rocworker partition show` has the modes and who uses the cards, `rocworker partition plan` what a switch \
                   does; docs/partitions.md";
     let mut checks: Vec<Check> =
-        different.into_iter().map(|text| About::one(NAME, "profile").warning(text, remedy)).collect();
+        different.into_iter().map(|it| About::one(NAME, "profile").warning(it.text, remedy)).collect();
     let can_be_divided = |gpu: &inventory::Gpu| gpu.partition.is_some();
     if checks.is_empty() && !subject.facts.amd().any(can_be_divided) {
         return Ok(checks);

@@ -7,7 +7,7 @@ use inventory::readings::{CardReadings, Fault};
 use inventory::snapshot::Card;
 use inventory::{PciAddress, Unknown};
 use root::Root;
-use telemetry::patient::{DEADLINE, PATIENCE, Patient};
+use root::patient::{DEADLINE, PATIENCE, Patient};
 
 /// Reads the cards in a thread of its own, which a file that hangs does not keep.
 #[derive(Debug)]

@@ -14,7 +14,8 @@ use reconcile::{Entry, Finding, Outcome as EffectOutcome, Package};
 use super::actions::REPORTS;
 use super::hooks::{Ended, Machine, level_of};
 use super::own_files;
-use crate::partition;
+use crate::daemon::features;
+use crate::partition::Undoing;
 use crate::run::{ConfigFile, Outcome, Phase, State, without_restarts};
 
 /// What the configuration's folder would hold, were there anything in it.
@@ -151,9 +152,12 @@ impl Machine<'_> {
             self.tools.log(Level::Warning, &text)?;
             anyhow::Ok(without_restarts(self.root)?)
         })?;
-        let undone = self.pipeline(&config).undo(stays, force, &mut self.progress())?;
-        if undone.failed.is_empty() {
-            partition::Progress::forget(self.root)?;
+        let run = self.pipeline(&config);
+        let undoing = Undoing::begin(&run, &mut |_| ())?;
+        let undone = run.undo(stays, force, &mut self.progress())?;
+        let ended = undoing.end(&run, undone.failed.is_empty(), &mut |_| ());
+        if let Err(error) = ended.and_then(|()| Ok(features::remove(self.root)?)) {
+            self.tools.log(Level::Error, &format!("{error:#}"))?;
         }
         Ok(undone)
     }

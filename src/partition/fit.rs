@@ -1,5 +1,7 @@
 //! Whether a language model fits into one device: its weights and the cache of keys and values against the device's memory.
 
+use std::num::NonZero;
+
 use serde::{Deserialize, Serialize};
 
 /// A number in a format, and its bytes.
@@ -30,7 +32,8 @@ pub struct Model {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Fit {
     pub weights_bytes: u64,
-    pub cache_bytes: u64,
+    /// `None`: it is not known, and not counted.
+    pub cache_bytes: Option<u64>,
     /// What the program may take of the device: its memory times the utilization.
     pub usable_bytes: u64,
     pub fits: bool,
@@ -39,20 +42,23 @@ pub struct Fit {
 /// Keys of a model's config.json, as Hugging Face's transformers name them.
 #[derive(Debug, Deserialize)]
 struct Config {
-    hidden_size: u64,
-    num_hidden_layers: u64,
-    num_attention_heads: u64,
-    num_key_value_heads: Option<u64>,
-    head_dim: Option<u64>,
+    hidden_size: NonZero<u64>,
+    num_hidden_layers: NonZero<u64>,
+    num_attention_heads: NonZero<u64>,
+    num_key_value_heads: Option<NonZero<u64>>,
+    head_dim: Option<NonZero<u64>>,
     intermediate_size: u64,
-    vocab_size: u64,
+    vocab_size: NonZero<u64>,
     #[serde(default)]
     tie_word_embeddings: bool,
     max_position_embeddings: Option<u64>,
-    /// A mixture of experts has so many feed-forward parts a layer, which may be of another size.
-    #[serde(alias = "num_experts", alias = "n_routed_experts")]
-    num_local_experts: Option<u64>,
-    moe_intermediate_size: Option<u64>,
+    /// A mixture of experts has so many feed-forward parts a layer, which may be of another size. Families name the count
+    /// differently.
+    num_local_experts: Option<NonZero<u64>>,
+    num_experts: Option<NonZero<u64>>,
+    n_routed_experts: Option<NonZero<u64>>,
+    moe_num_experts: Option<NonZero<u64>>,
+    moe_intermediate_size: Option<NonZero<u64>>,
 }
 
 impl Precision {
@@ -96,19 +102,27 @@ impl Model {
     pub fn parse(text: &str) -> Result<Self, String> {
         let config: Config = serde_json::from_str(text)
             .map_err(|error| format!("no config.json of a language model: {error}"))?;
-        let heads = config.num_attention_heads.max(1);
-        let head = config.head_dim.unwrap_or(config.hidden_size / heads);
-        let kept = config.num_key_value_heads.unwrap_or(heads).saturating_mul(head);
-        let hidden = config.hidden_size;
+        let (hidden, heads) = (config.hidden_size.get(), config.num_attention_heads.get());
+        let head = config.head_dim.map_or(hidden / heads, NonZero::get);
+        let kept = config.num_key_value_heads.map_or(heads, NonZero::get).saturating_mul(head);
         let asked = hidden.saturating_mul(heads.saturating_mul(head));
         let attention = asked.saturating_add(hidden.saturating_mul(kept)).saturating_mul(2);
-        let experts = config.num_local_experts.unwrap_or(1).max(1);
-        let wide = config.moe_intermediate_size.filter(|_| experts > 1).unwrap_or(config.intermediate_size);
+        let experts = config.num_local_experts.or(config.num_experts).or(config.n_routed_experts);
+        let experts = experts.or(config.moe_num_experts).map_or(1, NonZero::get);
+        if config.moe_intermediate_size.is_some() && experts == 1 {
+            return Err(
+                "a mixture of experts whose config.json does not say how many: give --parameters".to_owned()
+            );
+        }
+        if head == 0 {
+            return Err("num_attention_heads is more than hidden_size".to_owned());
+        }
+        let wide = config.moe_intermediate_size.map_or(config.intermediate_size, NonZero::get);
         let forward = hidden.saturating_mul(wide).saturating_mul(3).saturating_mul(experts);
         let layer = attention.saturating_add(forward).saturating_add(hidden.saturating_mul(2));
         let embeddings = if config.tie_word_embeddings { 1 } else { 2 };
-        let words = config.vocab_size.saturating_mul(hidden).saturating_mul(embeddings);
-        let layers = config.num_hidden_layers;
+        let words = config.vocab_size.get().saturating_mul(hidden).saturating_mul(embeddings);
+        let layers = config.num_hidden_layers.get();
         Ok(Self {
             parameters: layer.saturating_mul(layers).saturating_add(words),
             cache_per_token: Some(layers.saturating_mul(kept).saturating_mul(2)),
@@ -144,14 +158,14 @@ impl Model {
     #[must_use]
     pub fn fit(&self, memory_bytes: u64, precision: Precision, context: u64, utilization: u64) -> Fit {
         let weights_bytes = precision.bytes(self.parameters);
-        let numbers = self.cache_per_token.unwrap_or_default().saturating_mul(context);
-        let cache_bytes = precision.of_cache().bytes(numbers);
+        let cache = |per_token: u64| precision.of_cache().bytes(per_token.saturating_mul(context));
+        let cache_bytes = self.cache_per_token.map(cache);
         let usable_bytes = memory_bytes / 100 * utilization;
         Fit {
             weights_bytes,
             cache_bytes,
             usable_bytes,
-            fits: weights_bytes.saturating_add(cache_bytes) <= usable_bytes,
+            fits: weights_bytes.saturating_add(cache_bytes.unwrap_or_default()) <= usable_bytes,
         }
     }
 }
@@ -171,7 +185,15 @@ mod tests {
         assert_eq!(model.parameters, 8_030_257_152);
         // AMD's guide: 2 × layers × hidden × bytes a token, here with eight heads of keys and values.
         assert_eq!(model.cache_per_token, Some(2 * 32 * 1024));
-        assert!(Model::parse("{}").unwrap_err().contains("missing field `hidden_size`"));
+        for (from, to, problem) in [
+            ("\"hidden_size\": 4096,", "", "missing field `hidden_size`"),
+            ("32,", "0,", "expected a nonzero u64"),
+            ("\"num_attention_heads\": 32", "\"num_attention_heads\": 9999", "is more than hidden_size"),
+            ("{", "{\"moe_intermediate_size\": 1536, ", "give --parameters"),
+        ] {
+            let text = LLAMA.replace(from, to);
+            assert!(Model::parse(&text).unwrap_err().contains(problem), "{text}");
+        }
     }
 
     #[test]

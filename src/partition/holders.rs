@@ -10,6 +10,8 @@ use serde::Serialize;
 use telemetry::container::{Owner, label, short};
 use telemetry::processes::is_first_pid_namespace;
 
+use super::kernel;
+
 const LIMIT: usize = 64 << 10;
 
 /// A compute process, and the cards that KFD has opened for it.
@@ -50,10 +52,13 @@ pub fn holders(root: &Root, inventory: &Inventory) -> Result<Vec<Holder>, String
     Ok(of.into_iter().map(|(pid, cards)| holder(root, pid, cards, is_shown)).collect())
 }
 
-/// The processes that must leave before the steps: every one on a card that changes, and all before a reload.
-pub(super) fn in_the_way(mut holders: Vec<Holder>, steps: &Steps) -> Vec<Holder> {
+/// The processes that must leave before the steps: every one on a card that changes, and all before a reload. Earlier
+/// kernels than Linux 7.3 switch no card while a process has any (kfd_device.c, `kgd2kfd_check_and_lock_kfd`).
+pub(super) fn in_the_way(root: &Root, mut holders: Vec<Holder>, steps: &Steps) -> Vec<Holder> {
+    let counts_all =
+        steps.needs_reload() || !steps.compute.is_empty() && kernel::is_since(root, (7, 3)) != Some(true);
     let is_switched = |pci: &PciAddress| steps.compute.iter().any(|switch| switch.pci == *pci);
-    holders.retain(|holder| steps.needs_reload() || holder.cards.iter().any(is_switched));
+    holders.retain(|holder| counts_all || holder.cards.iter().any(is_switched));
     holders
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use config::Partitions;
 use inventory::PciAddress;
 use inventory::partitioning::{Aim, Entry, Refusal, Steps, aims};
+use root::Root;
 use serde::Serialize;
 
 use super::holders::in_the_way;
@@ -19,8 +20,8 @@ pub struct Plan {
     pub units: Vec<String>,
     /// The processes that must end first.
     pub holders: Vec<Holder>,
-    /// Containers that see other devices after that.
-    pub leased: BTreeSet<String>,
+    /// Containers that see other devices after that, or why they are not known.
+    pub leased: Result<BTreeSet<String>, String>,
     /// The cards that are without a driver for the time of a reload; empty without one.
     pub reloaded: Vec<PciAddress>,
 }
@@ -34,7 +35,12 @@ impl Plan {
     ///
     /// # Errors
     /// Each reason why it cannot be set, a sentence each.
-    pub fn make(look: &Look, partitions: &Partitions, entries: &[Entry]) -> Result<Self, Refused> {
+    pub fn make(
+        root: &Root,
+        look: &Look,
+        partitions: &Partitions,
+        entries: &[Entry],
+    ) -> Result<Self, Refused> {
         let sentences = |refusals: Vec<Refusal>| Refused(refusals.iter().map(ToString::to_string).collect());
         if look.inventory.may_lack_gpus() {
             let unread = look.inventory.unanswered().map(ToString::to_string);
@@ -54,11 +60,12 @@ impl Plan {
         let is_switched =
             |pci: &PciAddress| is_reloaded || steps.compute.iter().any(|switch| switch.pci == *pci);
         let computes = |id: &String| holders.iter().any(|holder| holder.container.as_ref() == Some(id));
-        let leases = look.leases.iter().filter(|(pci, id)| is_switched(pci) && !computes(id));
+        let is_leased = |(pci, id): &&(PciAddress, String)| is_switched(pci) && !computes(id);
+        let leased = |all: &Vec<_>| all.iter().filter(is_leased).map(|(_, id)| id.clone()).collect();
         let all = || look.inventory.cards().into_iter().filter(|card| card.first.is_driven_by_amdgpu());
         Ok(Self {
-            holders: in_the_way(holders.clone(), &steps),
-            leased: leases.map(|(_, container)| container.clone()).collect(),
+            holders: in_the_way(root, holders.clone(), &steps),
+            leased: look.leases.as_ref().map(leased).map_err(Clone::clone),
             reloaded: all().filter(|_| is_reloaded).filter_map(|card| card.first.pci).collect(),
             units: if steps.is_empty() { Vec::new() } else { partitions.units.clone() },
             aims,
@@ -90,12 +97,18 @@ impl Plan {
                 format!("wait until these processes have left the cards: {}", named.join(", "))
             }
         });
-        if !self.leased.is_empty() {
-            let leased: Vec<&str> = self.leased.iter().map(String::as_str).collect();
-            lines.push(format!(
-                "leave containers that hold GPUs and do not compute: {} see other devices afterwards",
-                leased.join(", ")
-            ));
+        match &self.leased {
+            Ok(leased) if leased.is_empty() => {}
+            Ok(leased) => {
+                let leased: Vec<&str> = leased.iter().map(String::as_str).collect();
+                lines.push(format!(
+                    "leave containers that hold GPUs and do not compute: {} see other devices afterwards",
+                    leased.join(", ")
+                ));
+            }
+            Err(why) => lines.push(format!(
+                "leave containers that hold GPUs and do not compute; which is not known: {why}"
+            )),
         }
         for (from, to, cards) in grouped(&self.steps.memory) {
             lines.push(format!("request the memory mode {to} for {cards}, now in {from}"));
@@ -105,7 +118,7 @@ impl Plan {
                 [] => String::new(),
                 along => {
                     let along: Vec<String> = along.iter().map(ToString::to_string).collect();
-                    format!(", also {}, which the profile skips", along.join(", "))
+                    format!(", also {}, which the profile leaves out", along.join(", "))
                 }
             };
             lines.push(format!(

@@ -1,7 +1,7 @@
 //! How far a switch has come, on disk: a killed one is finished by the next.
 
 use inventory::PciAddress;
-use inventory::partitioning::{Card, Compute, Entry, Memory, Modes, Selector};
+use inventory::partitioning::{Aim, Card, Change, Compute, Entry, Memory, Modes, Selector, Steps};
 use root::{Attributes, Root};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,8 @@ pub struct Progress {
     pub cards: Vec<CardGoal>,
     /// Every card's modes before the first switch of this boot, for a reset.
     pub before: Vec<CardModes>,
+    /// The memory mode that the driver was asked for, and takes at its next load.
+    pub requested: Option<Memory>,
     /// Units that were stopped and are to be started again.
     pub units: Vec<String>,
     /// Why it failed, and what is true now.
@@ -69,9 +71,8 @@ pub struct CardModes {
 /// A card's modes before the switch, and those that it is to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardGoal {
-    pub pci: PciAddress,
-    pub compute: (Compute, Compute),
-    pub memory: Option<(Memory, Memory)>,
+    #[serde(flatten)]
+    pub aim: Aim,
     /// Whether the goal leaves the card out, which then has its modes again afterwards.
     pub is_skipped: bool,
 }
@@ -79,13 +80,23 @@ pub struct CardGoal {
 impl Progress {
     pub(super) fn begun(goal: Goal, boot: Option<String>, since: String, cards: Vec<CardGoal>) -> Self {
         let modes = |card: &CardGoal| CardModes {
-            pci: card.pci,
-            compute: card.compute.0,
-            memory: card.memory.map(|(now, _)| now),
+            pci: card.aim.pci,
+            compute: card.aim.compute.from,
+            memory: card.aim.memory.map(|memory| memory.from),
         };
         let before = cards.iter().map(modes).collect();
-        let (phase, units, problem) = (Phase::Pending, Vec::new(), None);
-        Self { schema_version: SCHEMA_VERSION, goal, phase, boot, since, cards, before, units, problem }
+        Self {
+            schema_version: SCHEMA_VERSION,
+            goal,
+            phase: Phase::Pending,
+            boot,
+            since,
+            cards,
+            before,
+            requested: None,
+            units: Vec::new(),
+            problem: None,
+        }
     }
 
     /// Reads the last switch; `None`: there was none.
@@ -111,37 +122,82 @@ impl Progress {
         Ok(Some(progress))
     }
 
+    pub(super) fn is_there(root: &Root) -> bool {
+        root.is_there(PATH)
+    }
+
     pub(super) fn write(&self, root: &Root) -> anyhow::Result<()> {
         let mut bytes = serde_json::to_vec_pretty(self)?;
         bytes.push(b'\n');
-        root.write(PATH, &bytes, Attributes { mode: 0o600, owner: None })?;
+        root.write(PATH, &bytes, Attributes { mode: 0o644, owner: None })?;
         Ok(())
     }
 
-    /// Forgets the last switch: a reset, or an undo of the whole machine, has taken it back.
+    /// Forgets the last switch, which an undo of the whole machine has reverted.
     ///
     /// # Errors
     /// The file cannot be removed.
     pub fn forget(root: &Root) -> Result<(), root::Error> {
-        // An undo of a machine whose cards were never switched makes no call for it.
-        if root.is_there(PATH) { root.remove(PATH).map(drop) } else { Ok(()) }
+        root.remove(PATH).map(drop)
+    }
+
+    /// The modes that a card had before the first switch of this boot.
+    pub(super) fn before(&self, pci: PciAddress) -> Option<&CardModes> {
+        self.before.iter().find(|modes| modes.pci == pci)
+    }
+
+    /// Goes on where a switch was killed or failed: cards that are left out get their modes of before a load of the driver,
+    /// and units that it stopped start in the end. `cards`: as they are now.
+    pub(super) fn keep(&mut self, left: Self, cards: &[Card]) {
+        (self.units, self.since, self.requested) = (left.units, left.since, left.requested);
+        // A reset restores the modes that cards had before the first switch.
+        if self.goal == Goal::Reset {
+            return;
+        }
+        // Without a load nothing of rocworker's has changed cards that are left out.
+        let was_loaded = left.cards.iter().any(|card| card.aim.changes_memory());
+        let is_lost =
+            |then: &CardGoal| then.is_skipped && (was_loaded || then.aim.compute.from != then.aim.compute.to);
+        for then in left.cards.into_iter().filter(is_lost) {
+            match self.cards.iter_mut().find(|card| card.aim.pci == then.aim.pci) {
+                Some(card) if card.is_skipped => card.aim.compute.to = then.aim.compute.to,
+                Some(_) => {}
+                // The card is there, and its mode cannot be read now.
+                None if cards.iter().any(|card| card.pci == then.aim.pci) => self.cards.push(then),
+                None => {}
+            }
+        }
+    }
+
+    /// The writes that are left.
+    pub(super) fn steps(&self, cards: &[Card]) -> Steps {
+        // Cards that the goal leaves out are to have their modes, too: a reload resets them.
+        let aim = |CardGoal { aim, .. }: &CardGoal| {
+            let now = cards.iter().find(|now| now.pci == aim.pci);
+            let now = now.and_then(|now| now.memory.clone().ok());
+            let memory = aim.memory.map(|Change { to, .. }| Change { from: now.unwrap_or(to), to });
+            Aim { memory, ..*aim }
+        };
+        let aims: Vec<Aim> = self.cards.iter().map(aim).collect();
+        Steps::of(&aims, cards)
     }
 
     /// The modes of before, as a profile of the cards that have others now.
     #[must_use]
     pub fn of_before(&self, cards: &[Card]) -> Vec<Entry> {
-        let is_so = |modes: &&CardModes| {
+        // A card that is gone has no modes to restore.
+        let differs = |modes: &&CardModes| {
             let card = cards.iter().find(|card| card.pci == modes.pci);
             card.is_some_and(|card| {
-                card.compute.as_ref() == Ok(&modes.compute)
-                    && card.memory.as_ref().ok() == modes.memory.as_ref()
+                card.compute.as_ref() != Ok(&modes.compute)
+                    || card.memory.as_ref().ok() != modes.memory.as_ref()
             })
         };
         let entry = |card: &CardModes| {
             let modes = Some(Modes { compute: card.compute, memory: card.memory });
             Entry { cards: Selector::Card(card.pci), modes, count: None }
         };
-        self.before.iter().filter(|modes| !is_so(modes)).map(entry).collect()
+        self.before.iter().filter(differs).map(entry).collect()
     }
 
     /// Whether it has not ended: it is at work, or was killed.
@@ -154,21 +210,20 @@ impl Progress {
     #[must_use]
     pub fn wrong(&self, cards: &[Card]) -> Vec<String> {
         let mut wrong = Vec::new();
-        for goal in &self.cards {
-            let pci = goal.pci;
+        for Aim { pci, compute, memory } in self.cards.iter().map(|card| card.aim) {
             let Some(card) = cards.iter().find(|card| card.pci == pci) else {
                 wrong.push(format!("{pci} is gone"));
                 continue;
             };
             match &card.compute {
-                Ok(mode) if *mode == goal.compute.1 => {}
-                Ok(mode) => wrong.push(format!("{pci} is in {mode}, not in {}", goal.compute.1)),
+                Ok(mode) if *mode == compute.to => {}
+                Ok(mode) => wrong.push(format!("{pci} is in {mode}, not in {}", compute.to)),
                 Err(why) => wrong.push(format!("{pci}: {why}")),
             }
-            match (goal.memory, &card.memory) {
+            match (memory, &card.memory) {
                 (None, _) => {}
-                (Some((_, wanted)), Ok(mode)) if *mode == wanted => {}
-                (Some((_, wanted)), Ok(mode)) => wrong.push(format!("{pci} is in {mode}, not in {wanted}")),
+                (Some(memory), Ok(mode)) if *mode == memory.to => {}
+                (Some(memory), Ok(mode)) => wrong.push(format!("{pci} is in {mode}, not in {}", memory.to)),
                 (Some(_), Err(why)) => wrong.push(format!("{pci}: {why}")),
             }
         }
@@ -191,7 +246,48 @@ impl std::fmt::Display for Goal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Profile(name) => f.write_str(name),
-            Self::Reset => f.write_str("reset"),
+            Self::Reset => f.write_str("the modes of before"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(bus: u8, (from, to): (Compute, Compute), memory: (Memory, Memory), is_skipped: bool) -> CardGoal {
+        let pci = PciAddress::parse(&format!("0000:{bus:02}:00.0")).unwrap();
+        let memory = Some(Change { from: memory.0, to: memory.1 });
+        CardGoal { aim: Aim { pci, compute: Change { from, to }, memory }, is_skipped }
+    }
+
+    fn progress(goal: Goal, cards: Vec<CardGoal>) -> Progress {
+        Progress::begun(goal, None, "now".to_owned(), cards)
+    }
+
+    /// The mode that a card which the goal leaves out gets, after a switch that was killed or failed.
+    #[test]
+    fn a_card_that_is_left_out_gets_its_mode_of_before_a_load_and_a_reset_goes_by_the_first_modes() {
+        use Compute::{Cpx, Dpx, Spx};
+        let (stays, changes) = ((Memory::NPS1, Memory::NPS1), (Memory::NPS1, Memory::NPS4));
+        let set = || Goal::Profile("quarters".to_owned());
+        for (goal, left, expected) in [
+            // A load of the driver was to come: the card was in DPX, and the driver has picked SPX.
+            (set(), vec![card(5, (Spx, Cpx), changes, false), card(6, (Dpx, Dpx), stays, true)], Dpx),
+            // The switch after that one failed, too.
+            (set(), vec![card(5, (Cpx, Cpx), stays, false), card(6, (Spx, Dpx), stays, true)], Dpx),
+            // Without a load another program has switched the card.
+            (set(), vec![card(5, (Spx, Cpx), stays, false), card(6, (Dpx, Dpx), stays, true)], Spx),
+            (set(), vec![card(6, (Spx, Dpx), stays, false)], Spx),
+            (Goal::Reset, vec![card(5, (Spx, Cpx), changes, false), card(6, (Dpx, Dpx), stays, true)], Spx),
+        ] {
+            let mut left = progress(set(), left);
+            left.units = vec!["vllm.service".to_owned()];
+            left.requested = Some(Memory::NPS4);
+            let mut next = progress(goal, vec![card(6, (Spx, Spx), stays, true)]);
+            next.keep(left.clone(), &[]);
+            assert_eq!(next.cards[0].aim.compute.to, expected, "{left:?}");
+            assert_eq!((&*next.units, next.requested), (&*left.units, left.requested));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! docs/dev/dependencies.md gives a reason for each crate that a manifest of this repository names, and for no other.
+//! docs/dev/dependencies.md gives a reason for each crate that a manifest of this repository names, and for no other. An
+//! asynchronous runtime stays out of rocworker and its wrapper.
 
 use std::collections::BTreeSet;
 
@@ -51,4 +52,21 @@ fn every_direct_dependency_has_its_line_and_no_other_crate_has_one() {
         rows(&named, &unique),
         rows(&unique, &named)
     );
+}
+
+/// Programs of their own may use crates that the program does without.
+#[test]
+fn neither_rocworker_nor_its_wrapper_has_an_asynchronous_runtime_or_the_device_plugin() {
+    for package in ["rocworker", "runc-amd-wrapper"] {
+        let tree =
+            Command::new(["cargo", "tree", "--locked", "--offline", "--edges", "normal", "--prefix", "none"]);
+        let tree = tree.arguments(["--package", package]).read().unwrap();
+        let crates: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+        assert!(crates.contains("allocation"), "{package}: {crates:?}");
+        for kept_out in
+            ["tokio", "tonic", "hyper", "ureq", "rustls", "rocworker-device-plugin", "accelerator-amd"]
+        {
+            assert!(!crates.contains(kept_out), "{package} depends on {kept_out}");
+        }
+    }
 }

@@ -19,6 +19,7 @@ mod pci_ids;
 mod picture;
 mod privilege;
 mod programs;
+mod provider;
 mod refusal;
 mod repository;
 mod test;
@@ -36,7 +37,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 10] = [
+const TASKS: [Task; 11] = [
     Task {
         name: "test",
         help: "\
@@ -56,7 +57,7 @@ cargo xtask test [--yes] [--all] -- ARGUMENT…
     Task {
         name: "bench",
         help: "\
-cargo xtask bench [wrapper | detect | apply | daemon | fleet | scrape]…
+cargo xtask bench [wrapper | detect | apply | daemon | fleet | scrape | device-plugin | provider]…
     prints each budget of the design as a ratio taken in one run; fails when one is over",
         run: bench::run,
     },
@@ -67,6 +68,14 @@ cargo xtask dist
     makes the Debian package, the tarball, the program for tasks, the bill of materials, their
     checksums, and the folder that charmcraft packs, in target/dist",
         run: dist::run,
+    },
+    Task {
+        name: "provider",
+        help: "\
+cargo xtask provider
+    makes TensorFusion's provider, libaccelerator_amd.so and libaccelerator_amd_v1.so, and their headers, in
+    target/provider",
+        run: provider::run,
     },
     Task {
         name: "fuzz",

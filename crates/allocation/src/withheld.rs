@@ -46,7 +46,12 @@ impl Withheld {
         now: u64,
         boot_id: impl FnOnce() -> Option<String>,
     ) -> Result<(Self, Option<Error>), Error> {
-        let health = Health::parse(text)?;
+        Ok(Self::of(&Health::parse(text)?, now, boot_id))
+    }
+
+    /// The cards of a health file that is read already, as [`Self::parse`] gives them.
+    #[must_use]
+    pub fn of(health: &Health, now: u64, boot_id: impl FnOnce() -> Option<String>) -> (Self, Option<Error>) {
         let is_fresh = health.is_fresh(now);
         let cards = health.gpus.iter().map(|gpu| Card {
             pci: gpu.pci,
@@ -64,12 +69,12 @@ impl Withheld {
         let cards: Vec<Card> =
             cards.filter(|card| card.quarantine.is_some() || card.leftover.is_some()).collect();
         if is_fresh {
-            return Ok((Self { cards }, None));
+            return (Self { cards }, None);
         }
         let is_over = !cards.is_empty() && health.is_of_another_boot(boot_id().as_deref());
         let (written, now) = (rfc3339(health.written_at), rfc3339(now));
         let old = Error::new(format!("was written at {written}, which says nothing of now, {now}"));
-        Ok((Self { cards: if is_over { Vec::new() } else { cards } }, Some(old)))
+        (Self { cards: if is_over { Vec::new() } else { cards } }, Some(old))
     }
 
     #[must_use]

@@ -31,6 +31,8 @@ pub(crate) struct Node {
     pub(crate) hive_id: Option<u64>,
     /// The XCDs of the node, which the kernel calls XCCs; `None` before Linux 6.5.
     pub(crate) xcds: Option<u32>,
+    pub(crate) simds: Option<u32>,
+    pub(crate) simds_per_unit: Option<u32>,
 }
 
 /// KFD's nodes of GPUs.
@@ -136,6 +138,8 @@ impl Node {
             // kfd_device.c), which cards in other PCI domains may have too.
             hive_id: number("hive_id").filter(|id| *id > 0xffff),
             xcds: small("num_xcc").filter(|count| *count > 0),
+            simds: small("simd_count").filter(|count| *count > 0),
+            simds_per_unit: small("simd_per_cu").filter(|count| *count > 0),
         }))
     }
 }

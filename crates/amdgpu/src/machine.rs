@@ -170,6 +170,8 @@ impl Survey<'_> {
         gpu.gfx = node.gfx.clone();
         gpu.hive_id = node.hive_id;
         gpu.xcds = node.xcds;
+        gpu.simds = node.simds;
+        gpu.compute_units = node.simds.zip(node.simds_per_unit).map(|(all, each)| all / each);
         gpu.is_integrated = node.has_cores || node.gfx.as_ref().is_ok_and(|gfx| gfx.is_integrated());
         let cards_own = gpu.card_uuid;
         let own = node.unique_id.and_then(Uuid::new).or(cards_own);
@@ -292,7 +294,11 @@ impl Survey<'_> {
         let mut minors = self.minors.iter().filter(|minor| minor.render.is_none());
         let card = minors.find(|minor| Some(&minor.parent) == parent.as_ref());
         let node = |minor: &Minor| node::examine(self.root, node_path(&minor.name), &minor.number);
-        Gpu { card: card.map(node), render: render.map(node), ..gpu }
+        let platform_device = match &parent {
+            Some(Parent::Partition(name)) => Some(name.clone()),
+            _ => None,
+        };
+        Gpu { card: card.map(node), render: render.map(node), platform_device, ..gpu }
     }
 
     fn problems_of(&self, gpu: &Gpu) -> Vec<Problem> {

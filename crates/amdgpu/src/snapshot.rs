@@ -1,5 +1,6 @@
 //! Reads a card for a snapshot.
 
+use inventory::readings::{CardReadings, PartitionReadings};
 use inventory::snapshot::{Card, Gpu};
 use root::Root;
 
@@ -22,4 +23,15 @@ pub fn card(root: &Root, card: &inventory::Card<'_>) -> Card {
         read.readings = readings::of_card(root, address);
     }
     read
+}
+
+/// Reads one of a card's partitions. Of a partition whose card is not known nothing is read: the card may be suspended.
+#[must_use]
+pub fn partition(root: &Root, card: &CardReadings, gpu: &inventory::Gpu) -> PartitionReadings {
+    let id = gpu.partition.as_ref().map(|partition| partition.id);
+    let render = gpu.render.as_ref().and_then(|node| node.path.file_name()?.to_str());
+    match (gpu.pci, id, render) {
+        (Some(_), Some(id), Some(render)) => readings::of_partition(root, card, id, render),
+        _ => PartitionReadings::default(),
+    }
 }

@@ -13,6 +13,7 @@ use super::engines::{CONTAINERD_CONFIG, CRIO_CONFIG, ConcourseDocument, DOCKER_C
 use super::exporter::ExporterDocument;
 use super::host::{self, Permissions};
 use super::inventory::InventoryDocument;
+use super::kubernetes::KubernetesDocument;
 use super::packages::{DKMS, PackagesDocument, RepositoriesDocument, Rocm, RocmDocument};
 use super::partitions::PartitionsDocument;
 use super::password::without_passwords;
@@ -53,6 +54,7 @@ pub struct Document {
     boot: Option<BootDocument>,
     daemon: Option<DaemonDocument>,
     partitions: Option<PartitionsDocument>,
+    kubernetes: Option<KubernetesDocument>,
     inventory: Option<InventoryDocument>,
     #[serde(rename = "GPU_NODE")]
     gpu_node: Option<bool>,
@@ -148,6 +150,7 @@ impl Document {
             daemon: self.daemon.unwrap_or_default().check(gpus, &source)?,
             exporter: self.exporter.unwrap_or_default().check(gpus, &source)?,
             partitions: self.partitions.unwrap_or_default().check(&source)?,
+            kubernetes: self.kubernetes.unwrap_or_default().resolve(),
             inventory: self.inventory.unwrap_or_default().check(&source)?,
             source,
         })

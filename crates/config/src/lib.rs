@@ -13,6 +13,7 @@ mod engines;
 mod exporter;
 mod host;
 mod inventory;
+mod kubernetes;
 mod managed;
 mod packages;
 mod partitions;
@@ -48,6 +49,7 @@ pub use exporter::{ExistingUnit, Exporter};
 pub use exporter::{ExporterDocument, address as listen_address};
 pub use host::{ModuleOptions, Permissions};
 pub use inventory::{Group, Inventory};
+pub use kubernetes::Kubernetes;
 pub use managed::{Managed, Off};
 use packages::RocmFrom;
 pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, Tool};
@@ -105,6 +107,7 @@ pub struct Config {
     pub daemon: Daemon,
     pub exporter: Exporter,
     pub partitions: Partitions,
+    pub kubernetes: Kubernetes,
     pub inventory: Inventory,
     /// A sentence for each key with one of ClusterBloom's names that has no effect.
     pub unused_keys: Vec<String>,

@@ -7,7 +7,7 @@ use host::unit::{CONCOURSE_WORKER, Unit};
 use inventory::{Gpu, PciAddress};
 use kernel_log::knowledge::Message;
 use root::Root;
-use telemetry::patient::{DEADLINE, PATIENCE, Patient};
+use root::patient::{DEADLINE, PATIENCE, Patient};
 
 /// kubelet's own folder (`--root-dir`), which any user may see.
 const KUBELET: &str = "/var/lib/kubelet";

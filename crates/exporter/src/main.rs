@@ -7,7 +7,6 @@ mod reported;
 mod routes;
 mod scraper;
 mod server;
-mod traffic;
 mod web_config;
 
 use std::io::Write as _;

@@ -3,26 +3,25 @@
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
+use amdgpu::traffic::Traffic;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::Bytes;
 use inventory::Snapshot;
+use root::patient::{self, DEADLINE, PATIENCE, Patient};
 use telemetry::exporter::Exporter;
 use telemetry::exposition::{self, Format};
 use telemetry::hostname::hostname;
-use telemetry::patient::{self, DEADLINE, PATIENCE, Patient};
 use telemetry::samples::samples;
 use tokio::sync::oneshot;
 
 use crate::page;
 use crate::reported::Reported;
 use crate::say;
-use crate::traffic::Traffic;
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +61,7 @@ impl Scraper {
     /// `pcie_bw`: whether to measure PCIe traffic in the background.
     pub(crate) fn start(root: PathBuf, pcie_bw: bool) -> io::Result<Self> {
         let (requests, next) = mpsc::channel();
-        let traffic = pcie_bw.then(|| Traffic::start(root.clone())).transpose()?;
+        let traffic = pcie_bw.then(|| Traffic::start(root.clone(), Duration::ZERO)).transpose()?;
         let scrapes = Scrapes {
             exporter: Exporter::default(),
             patient: Patient::new(root, PATIENCE, DEADLINE),
@@ -88,7 +87,7 @@ impl Scraper {
 struct Scrapes {
     exporter: Exporter,
     patient: Patient<(Exporter, Found)>,
-    traffic: Option<Arc<Traffic>>,
+    traffic: Option<Traffic>,
     /// The files that did not answer in the last scrape.
     stuck: Vec<PathBuf>,
     reported: Reported,
@@ -142,7 +141,9 @@ impl Scrapes {
         self.reported.news(reasons, Instant::now()).iter().for_each(|reason| say(reason));
         let mut stuck = self.patient.stuck();
         if let Some(traffic) = &self.traffic {
-            traffic.add_to(&mut found.snapshot);
+            for card in &mut found.snapshot.cards {
+                card.traffic = card.pci.and_then(|pci| traffic.of(pci));
+            }
             stuck += traffic.stuck();
         }
         found.snapshot.stuck_reads = Some(stuck);

@@ -6,6 +6,7 @@ pub mod facts;
 pub mod glob;
 pub mod groups;
 pub mod module_load;
+pub mod own_containerd;
 pub mod pinned_devices;
 pub mod remarks;
 pub mod timestamp;

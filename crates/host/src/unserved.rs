@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use root::{Kind, Root};
 
+use crate::own_containerd;
+
 /// A container engine that is here and that rocworker does not configure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unserved {
@@ -13,13 +15,21 @@ pub struct Unserved {
     pub file: PathBuf,
     /// What the engine is, as the middle of a sentence.
     is: &'static str,
+    /// What its containerd lacks to read CDI specs, as a sentence.
+    cdi: Option<String>,
 }
 
 impl Unserved {
     /// A sentence that names the engine and its file.
     #[must_use]
     pub fn described(&self) -> String {
-        format!("{} is here and {}; rocworker does not configure {}", self.name, self.is, self.file.display())
+        let cdi = self.cdi.as_ref().map_or_else(String::new, |cdi| format!(". {cdi}"));
+        format!(
+            "{} is here and {}; rocworker does not configure {}{cdi}",
+            self.name,
+            self.is,
+            self.file.display()
+        )
     }
 }
 
@@ -63,7 +73,8 @@ const FIXED: [(&str, &[&str], &str, &str); 5] = [
 pub fn unserved(root: &Root) -> Vec<Unserved> {
     let is_here = |signs: &[&str]| signs.iter().any(|sign| root.exists(sign));
     let fixed = FIXED.into_iter().filter(|(_, signs, ..)| is_here(signs));
-    let fixed = fixed.map(|(name, _, file, is)| Unserved { name, file: file.into(), is });
+    let cdi = |name| own_containerd::ALL.iter().find(|it| it.name == name)?.remark(root);
+    let fixed = fixed.map(|(name, _, file, is)| Unserved { name, file: file.into(), is, cdi: cdi(name) });
     fixed.chain(rootless(root)).collect()
 }
 
@@ -83,5 +94,10 @@ fn rootless(root: &Root) -> Option<Unserved> {
         .into_iter()
         .flat_map(homes_in)
         .find(|home| is_folder(home) && root.exists(home.join(".config/systemd/user/docker.service")))?;
-    Some(Unserved { name: "docker-rootless", file: home.join(".config/docker/daemon.json"), is: ROOTLESS })
+    Some(Unserved {
+        name: "docker-rootless",
+        file: home.join(".config/docker/daemon.json"),
+        is: ROOTLESS,
+        cdi: None,
+    })
 }

@@ -24,10 +24,16 @@ pub struct Gpu {
     pub card_uuid: Option<Uuid>,
     pub card: Option<DeviceNode>,
     pub render: Option<DeviceNode>,
+    /// The platform device of a partition beyond its card's first, such as `amdgpu_xcp_30`; `None` where the nodes are the
+    /// PCI device's.
+    pub platform_device: Option<String>,
     pub kfd_node: Option<u32>,
     pub hive_id: Option<u64>,
     /// How many XCDs the GPU has; `None` where KFD does not say.
     pub xcds: Option<u32>,
+    /// How many SIMD units and compute units the GPU has; `None` where KFD does not say.
+    pub simds: Option<u32>,
+    pub compute_units: Option<u32>,
     pub numa_node: Reading<u32>,
     /// Whether the GPU is the graphics of an APU, with few compute units and the system's memory. An MI300A
     /// is not: its GPU is an accelerator. False where KFD does not know the GPU.
@@ -58,9 +64,12 @@ impl Gpu {
             card_uuid: None,
             card: None,
             render: None,
+            platform_device: None,
             kfd_node: None,
             hive_id: None,
             xcds: None,
+            simds: None,
+            compute_units: None,
             numa_node: Err(unknown()),
             is_integrated: false,
             vram_bytes: Err(unknown()),
@@ -78,6 +87,13 @@ impl Gpu {
     #[must_use]
     pub fn usable(&self) -> bool {
         self.problems.is_empty()
+    }
+
+    /// The problems of the GPU without those of the reader: a sandbox may lack nodes in /dev, and a device cgroup may hide
+    /// GPUs from KFD's list.
+    pub fn own_problems(&self) -> impl Iterator<Item = &Problem> {
+        let is_own = |it: &&Problem| !matches!(it, Problem::Node(_) | Problem::Kfd(_) | Problem::HiddenByKfd);
+        self.problems.iter().filter(is_own)
     }
 
     /// Why no kernel lets it compute, if that is so.

@@ -55,6 +55,13 @@ impl Inventory {
         self.unread.iter().filter(|unread| unread.is_unanswered())
     }
 
+    /// Why it is not known which GPUs there are, if it is not.
+    #[must_use]
+    pub fn why_incomplete(&self) -> Option<String> {
+        let unread: Vec<String> = self.unanswered().map(ToString::to_string).collect();
+        (!unread.is_empty()).then(|| format!("not every GPU can be read: {}", unread.join("; ")))
+    }
+
     /// Sentences on what is wrong with the machine and belongs to no one GPU.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {

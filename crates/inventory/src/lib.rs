@@ -2,6 +2,7 @@
 //!
 //! Nothing here reads a file: crates/amdgpu does.
 
+mod accelerator;
 mod generation;
 mod gfx;
 mod gpu;
@@ -10,6 +11,8 @@ mod identity;
 mod inventory;
 mod json;
 mod kfd;
+pub mod kubelet;
+pub mod labels;
 pub mod names;
 mod node;
 mod partition;
@@ -31,6 +34,7 @@ mod unread;
 mod uuid;
 mod virtualization;
 
+pub use accelerator::{Model, model, models};
 pub use generation::{NeverComputes, SeaIslands};
 pub use gfx::Gfx;
 pub use gpu::Gpu;

@@ -291,6 +291,16 @@ impl Card {
             .filter_map(|it| Some((it.sensor.as_str(), it.celsius?)))
     }
 
+    /// The temperature by which a card limits itself, in °C: of its hottest spot where the driver tells it.
+    #[must_use]
+    pub fn limiting_celsius(&self) -> Option<f64> {
+        let of = |name: &str| self.temperatures().find(|(sensor, _)| *sensor == name);
+        of("junction")
+            .or_else(|| of("edge"))
+            .or_else(|| self.temperatures().next())
+            .map(|(_, celsius)| celsius)
+    }
+
     #[must_use]
     pub fn watts(&self) -> Option<f64> {
         self.readings.power.watts

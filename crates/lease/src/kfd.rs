@@ -52,8 +52,7 @@ impl Kfd {
 
     /// Every GPU that a process uses, with the first such process as messages name it.
     pub fn users(&self) -> Vec<(Render, String)> {
-        let render = |number: &u32| Render::parse(&format!("renderD{number}"));
-        let renders = self.ids.iter().filter_map(|(number, _)| render(number));
+        let renders = self.ids.iter().filter_map(|(number, _)| render(*number));
         renders.filter_map(|render| Some((render, self.user_of(render)?))).collect()
     }
 
@@ -74,14 +73,14 @@ impl Kfd {
 /// been given. `None` where that is not known.
 #[must_use]
 pub fn renders(paths: &Paths) -> Option<Vec<Render>> {
-    let nodes = paths.sys.join("class/kfd/kfd/topology/nodes");
-    let names = names(&nodes);
-    let known = ids(&nodes);
-    // A processor's node has no GPU's id.
-    let is_gpu = |name: &&String| text(&nodes.join(name).join("gpu_id")).is_none_or(|id| id != "0");
-    let is_whole = !names.is_empty() && names.iter().filter(is_gpu).count() == known.len();
-    is_whole
-        .then(|| known.iter().filter_map(|(number, _)| Render::parse(&format!("renderD{number}"))).collect())
+    let folder = paths.sys.join("class/kfd/kfd/topology/nodes");
+    let nodes: Vec<(u32, String)> =
+        names(&folder).iter().map(|name| node(&folder.join(name))).collect::<Option<_>>()?;
+    if nodes.is_empty() {
+        return None;
+    }
+    // A processor's node has no GPU's id. A GPU's node without a render node is not known.
+    nodes.into_iter().filter(|(_, id)| id != "0").map(|(minor, _)| render(minor)).collect()
 }
 
 /// The ids of the GPUs that a process has memory or queues on.
@@ -103,16 +102,21 @@ fn gpus_of(process: &Path) -> Vec<String> {
     ids
 }
 
-/// The render minor and id of each KFD node.
+/// The render minor and id of each KFD node that has a render node.
 fn ids(nodes: &Path) -> Vec<(u32, String)> {
-    let id = |node: String| {
-        let node = nodes.join(node);
-        let properties = text(&node.join("properties"))?;
-        let minor = properties.lines().find_map(|line| line.strip_prefix("drm_render_minor "))?;
-        let minor = minor.trim().parse().ok().filter(|minor| *minor != 0)?;
-        Some((minor, text(&node.join("gpu_id"))?))
-    };
-    names(nodes).into_iter().filter_map(id).collect()
+    let all = names(nodes).into_iter().filter_map(|name| node(&nodes.join(name)));
+    all.filter(|(minor, _)| *minor != 0).collect()
+}
+
+/// The render minor of a KFD node, 0 where it has none, and its id, "0" for a processor's.
+fn node(node: &Path) -> Option<(u32, String)> {
+    let properties = text(&node.join("properties"))?;
+    let minor = properties.lines().find_map(|line| line.strip_prefix("drm_render_minor "));
+    Some((minor.map_or(Some(0), |minor| minor.trim().parse().ok())?, text(&node.join("gpu_id"))?))
+}
+
+fn render(minor: u32) -> Option<Render> {
+    (minor != 0).then(|| Render::parse(&format!("renderD{minor}")))?
 }
 
 /// A small file without the blanks around it.

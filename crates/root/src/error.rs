@@ -38,7 +38,8 @@ pub enum Error {
     #[error("{} was changed at the same moment, and keeps that change: run this again", path.display())]
     Changed { path: PathBuf },
     /// An earlier read of this path has not come back.
-    #[error("{} does not answer: a read has waited for {:.1} s; look for the driver's messages: journalctl -k", path.display(), waited.as_secs_f64())]
+    // Without the time, so that a log can know the sentence again.
+    #[error("{} does not answer: look for the driver's messages: journalctl -k", path.display())]
     NoAnswer { path: PathBuf, waited: std::time::Duration },
     /// The read was not tried: too many processes or threads already wait for reads that hang.
     #[error("{} was not read: too many reads have not come back; look for the driver's messages: journalctl -k", path.display())]

@@ -17,6 +17,7 @@ mod meta;
 #[cfg(feature = "write")]
 mod node;
 mod open;
+pub mod patient;
 mod place;
 mod reader;
 mod reads;

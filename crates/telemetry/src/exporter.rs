@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use inventory::health::Health;
 use inventory::published::Published;
-use inventory::readings::{CardReadings, Fault, PartitionReadings};
+use inventory::readings::{CardReadings, Fault};
 use inventory::snapshot::{Card, GpuId, Part, Snapshot};
-use inventory::{Gpu, Identity, Inventory, Problem, Unknown, Unread};
+use inventory::{Gpu, Identity, Inventory, Unknown, Unread};
 use root::Root;
 
 use crate::container::label;
@@ -59,13 +59,6 @@ impl Exporter {
         found.read_seconds = start.elapsed().as_secs_f64();
         found
     }
-}
-
-/// The GPU's problems without those that depend on the reader: the exporter's sandbox has no nodes in /dev,
-/// and a container may hide GPUs from KFD's list. `rocworker detect` and doctor report those.
-fn unusable(gpu: &Gpu) -> Vec<String> {
-    let is_of_gpu = |it: &&Problem| !matches!(it, Problem::Node(_) | Problem::Kfd(_) | Problem::HiddenByKfd);
-    gpu.problems.iter().filter(is_of_gpu).map(ToString::to_string).collect()
 }
 
 /// A scrape in progress.
@@ -149,7 +142,8 @@ impl Scrape<'_> {
         for (to, gpu) in read.gpus.iter_mut().zip(&card.gpus) {
             to.part = has_parts.then(|| self.part(gpu, &read.readings));
             to.xgmi_links = self.links(gpu, read.readings.is_suspended());
-            to.problems = unusable(gpu);
+            // `rocworker detect` and doctor report the problems of a reader without the nodes in /dev.
+            to.problems = gpu.own_problems().map(ToString::to_string).collect();
         }
         read
     }
@@ -159,14 +153,7 @@ impl Scrape<'_> {
         let place = Place::of(gpu, id);
         let seen = (Identity::of(gpu, true), None);
         let (identity, _) = self.exporter.identities.complete(place.clone(), seen);
-        let render = gpu.render.as_ref().and_then(|node| node.path.file_name()?.to_str());
-        // A partition whose card is not known may be of a suspended card.
-        let readings = match (gpu.pci, id, render) {
-            (Some(_), Some(id), Some(render)) => {
-                amdgpu::readings::of_partition(self.root, of_card, id, render)
-            }
-            _ => PartitionReadings::default(),
-        };
+        let readings = amdgpu::snapshot::partition(self.root, of_card, gpu);
         self.failed(Some(&place), &readings.faults);
         self.places.push(place);
         let vram = gpu.vram_bytes.as_ref().ok().copied();

@@ -17,7 +17,6 @@ mod identity;
 mod links;
 pub mod metric;
 pub mod metrics;
-pub mod patient;
 pub mod printable;
 pub mod processes;
 mod published;

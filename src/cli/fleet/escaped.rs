@@ -62,7 +62,7 @@ impl<W: Write> EscapedLines<W> {
     fn write(&mut self, end: &str) {
         let line = String::from_utf8_lossy(&self.begun);
         let line = match self.format {
-            Format::Table | Format::Wide => printable_styled(&line),
+            Format::Table | Format::Wide | Format::Yaml | Format::Nfd => printable_styled(&line),
             Format::Json => printable_json(&line).into_owned(),
         };
         let line = match (&self.machine, line.strip_prefix("rocworker: ")) {

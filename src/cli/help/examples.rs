@@ -127,6 +127,14 @@ pub(super) const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "labels",
+        &[
+            ("rocworker labels", "a line a label"),
+            ("rocworker labels -o json", "a merge patch of the node"),
+            ("rocworker labels -o nfd", "a feature file of NFD's"),
+        ],
+    ),
+    (
         "explain",
         &[
             ("rocworker explain hip:719", "an error's number"),

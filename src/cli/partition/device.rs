@@ -1,20 +1,27 @@
 //! `partition devices`, `env` and `fit`: one device of a card, and what a program needs to know of it.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use inventory::PciAddress;
-use inventory::partitioning::{Card, Device};
-use printable::printable;
+use inventory::partitioning::{Card, Device, DeviceOf};
+use printable::{printable, quoted};
 use serde::Serialize;
 
 use super::super::Outcome;
 use super::super::detect::gibibytes;
+use super::super::options::Format;
+use super::super::output::{BAD, styled};
 use super::super::session::{Misuse, Session, absolute, caller};
 use super::super::table::Columns;
+use super::show::memory;
 use crate::partition::{Fit, Look, Model, Precision};
 
 const LIMIT: usize = 1 << 20;
+
+/// How many tokens a cache is to hold where a person does not say it.
+const CONTEXT: u64 = 4096;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct EnvArgs {
@@ -34,9 +41,9 @@ pub(crate) struct FitArgs {
     /// How its weights are stored
     #[arg(long, value_enum, default_value_t = Precision::Fp16)]
     precision: Precision,
-    /// How many tokens its cache is to hold
-    #[arg(long, value_name = "TOKENS", default_value_t = 4096)]
-    context: u64,
+    /// How many tokens its cache is to hold [default: 4096, or all that the model takes]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    context: Option<u64>,
     /// How many parameters it has, as 8B, where there is no config.json: its cache is then not counted
     #[arg(long, value_name = "NUMBER")]
     parameters: Option<String>,
@@ -48,19 +55,16 @@ pub(crate) struct FitArgs {
 /// A device with its card.
 #[derive(Serialize)]
 struct Entry<'c> {
-    index: Option<u32>,
     pci: PciAddress,
-    partition: u32,
-    render: Option<&'c str>,
-    xcds: Option<u32>,
-    memory_bytes: Option<u64>,
-    memory_computed: Option<bool>,
+    #[serde(flatten)]
+    of: DeviceOf<'c>,
 }
 
 #[derive(Serialize)]
 struct Devices<'c> {
     schema_version: u32,
     devices: Vec<Entry<'c>>,
+    problems: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -96,19 +100,6 @@ struct Vllm {
     arguments: Vec<String>,
 }
 
-fn entry<'c>((card, device): (&'c Card, &'c Device)) -> Entry<'c> {
-    let memory = card.memory_of(device).ok();
-    Entry {
-        index: device.index,
-        pci: card.pci,
-        partition: device.partition,
-        render: device.render.as_deref(),
-        xcds: device.xcds,
-        memory_bytes: memory.map(|seen| seen.value),
-        memory_computed: memory.map(|seen| seen.is_computed),
-    }
-}
-
 fn all(look: &Look) -> impl Iterator<Item = (&Card, &Device)> {
     look.cards.iter().flat_map(|card| card.devices.iter().map(move |device| (card, device)))
 }
@@ -131,29 +122,35 @@ fn find(look: &Look, index: u32) -> Result<(&Card, &Device), Misuse> {
 
 pub(crate) fn devices(session: &Session) -> anyhow::Result<Outcome> {
     let look = Look::at(&session.root);
-    let answer = Devices { schema_version: 1, devices: all(&look).map(entry).collect() };
-    session.format.print(&answer, || {
-        if answer.devices.is_empty() {
-            return "No device: amdgpu and KFD show none here.\n".to_owned();
-        }
+    let entries = all(&look).map(|(card, device)| Entry { pci: card.pci, of: DeviceOf(card, device) });
+    let (devices, problems) = (entries.collect(), look.inventory.problems());
+    let answer = Devices { schema_version: 1, devices, problems };
+    session.format.print(&answer, || listed(&answer, session.format))?;
+    Ok(Outcome::Done)
+}
+
+fn listed(answer: &Devices<'_>, format: Format) -> String {
+    let mut text = "No device: amdgpu and KFD show none here.\n".to_owned();
+    if !answer.devices.is_empty() {
         let mut columns =
             Columns::new(&["#", "PCI", "PARTITION", "RENDER", "XCDS", "MEMORY"]).right(&[0, 2, 4, 5]);
-        for device in &answer.devices {
+        for Entry { pci, of: DeviceOf(card, device) } in &answer.devices {
             let number = |value: Option<u32>| value.map_or("?".to_owned(), |value| value.to_string());
-            let memory = device.memory_bytes.map_or("?".to_owned(), gibibytes);
-            let computed = if device.memory_computed == Some(true) { "*" } else { "" };
             columns.row([
                 number(device.index).into(),
-                device.pci.to_string().into(),
+                pci.to_string().into(),
                 device.partition.to_string().into(),
-                device.render.unwrap_or("?").into(),
+                device.render.as_deref().unwrap_or("?").into(),
                 number(device.xcds).into(),
-                format!("{memory}{computed}").into(),
+                memory(Some(card.memory_of(device))).into(),
             ]);
         }
-        columns.shown(session.format)
-    })?;
-    Ok(Outcome::Done)
+        text = columns.shown(format);
+    }
+    for problem in &answer.problems {
+        writeln!(text, "{} {}", styled(BAD, "problem:"), printable(problem)).ok();
+    }
+    text
 }
 
 pub(crate) fn env(session: &Session, args: &EnvArgs) -> anyhow::Result<Outcome> {
@@ -179,9 +176,10 @@ pub(crate) fn fit(session: &Session, args: &FitArgs) -> anyhow::Result<Outcome> 
         Some(text) => Model::of_parameters(text).map_err(Misuse)?,
         None => read(args)?,
     };
-    if let Some(longest) = model.context.filter(|longest| args.context > *longest) {
-        let text =
-            format!("--context {} is more than the {longest} tokens that the model takes", args.context);
+    let longest = model.context.unwrap_or(u64::MAX);
+    let context = args.context.unwrap_or(CONTEXT.min(longest));
+    if context > longest {
+        let text = format!("--context {context} is more than the {longest} tokens that the model takes");
         return Err(Misuse(text).into());
     }
     let look = Look::at(&session.root);
@@ -189,31 +187,31 @@ pub(crate) fn fit(session: &Session, args: &FitArgs) -> anyhow::Result<Outcome> 
     let memory = card
         .memory_of(device)
         .map_err(|why| anyhow::anyhow!("the memory of {} is not known: {why}", args.partition))?;
-    let fit = model.fit(memory.value, args.precision, args.context, args.utilization);
+    let fit = model.fit(memory.value, args.precision, context, args.utilization);
     let answer = Fits {
         schema_version: 1,
         model: args.model.display().to_string(),
         partition: args.partition,
         precision: args.precision,
-        context: args.context,
+        context,
         of: &model,
         memory_bytes: memory.value,
         fit,
-        vllm: fit.fits.then(|| vllm(args)),
+        vllm: fit.fits.then(|| vllm(args, context)),
     };
     session.format.print(&answer, || text(&answer, args))?;
     Ok(if fit.fits { Outcome::Done } else { Outcome::Findings })
 }
 
-fn vllm(args: &FitArgs) -> Vllm {
+fn vllm(args: &FitArgs, context: u64) -> Vllm {
     let share = format!("{}.{:02}", args.utilization / 100, args.utilization % 100);
     // vLLM takes the folder of a model, or its name.
-    let folder = args.model.parent().filter(|_| args.model.ends_with("config.json"));
+    let folder = args.model.parent().filter(|_| args.model.is_file());
     let model = folder.map_or(args.model.as_path(), |folder| match folder.as_os_str().is_empty() {
         true => Path::new("."),
         false => folder,
     });
-    let (model, context) = (model.display().to_string(), args.context.to_string());
+    let (model, context) = (model.display().to_string(), context.to_string());
     let arguments = ["serve", &model, "--gpu-memory-utilization", &share, "--max-model-len", &context];
     let arguments = arguments.iter().chain(args.precision.options()).map(|it| (*it).to_owned());
     Vllm { device: format!("amd.com/gpu={}", args.partition), arguments: arguments.collect() }
@@ -232,12 +230,18 @@ fn read(args: &FitArgs) -> anyhow::Result<Model> {
 fn text(answer: &Fits<'_>, args: &FitArgs) -> String {
     let Fit { weights_bytes, cache_bytes, usable_bytes, fits } = answer.fit;
     let verdict = if fits { "fits into" } else { "does not fit into" };
-    let cache = match answer.of.cache_per_token {
-        Some(_) => format!("{} for the cache of {} tokens", gibibytes(cache_bytes), args.context),
+    let cache = match cache_bytes {
+        Some(bytes) => format!("{} for the cache of {} tokens", gibibytes(bytes), answer.context),
         None => "a cache that only its config.json tells".to_owned(),
     };
     let run = answer.vllm.as_ref().map_or_else(String::new, |vllm| {
-        let run = format!("in a container with --device {}: vllm {}", vllm.device, vllm.arguments.join(" "));
+        // vLLM makes no integers of other weights.
+        let what = if args.precision.options().is_empty() { "a checkpoint with such weights, " } else { "" };
+        let run = format!(
+            "{what}in a container with --device {}: vllm {}",
+            vllm.device,
+            vllm.arguments.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" ")
+        );
         printable(&run) + "\n"
     });
     printable(&format!(

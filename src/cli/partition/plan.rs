@@ -1,9 +1,9 @@
 //! `partition plan`: the steps to a profile.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use inventory::PciAddress;
-use inventory::partitioning::{Compute, Memory};
+use inventory::partitioning::Aim;
 use printable::printable;
 use serde::Serialize;
 
@@ -24,36 +24,22 @@ struct Answer<'p> {
     schema_version: u32,
     profile: &'p str,
     /// `None`: the profile is refused.
-    cards: Option<Vec<Entry>>,
+    cards: Option<&'p [Aim]>,
     steps: Vec<String>,
     needs_reload: bool,
     waits_for: &'p [Holder],
-    /// Containers that hold devices and do not compute now.
-    leased: Vec<&'p str>,
+    /// Containers that hold devices and do not compute now; `None`: they are not known.
+    leased: Option<&'p BTreeSet<String>>,
     stops: &'p [String],
     refused: &'p [String],
     rivals: Vec<String>,
-}
-
-/// A card that the profile takes.
-#[derive(Serialize)]
-struct Entry {
-    pci: PciAddress,
-    compute: Mode<Compute>,
-    memory: Option<Mode<Memory>>,
-}
-
-#[derive(Serialize)]
-struct Mode<M> {
-    from: M,
-    to: M,
 }
 
 pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     let partitions = session.config()?.partitions;
     let (name, entries) = profile(&partitions, args.profile.as_deref())?;
     let look = Look::at(&session.root);
-    let plan = Plan::make(&look, &partitions, entries);
+    let plan = Plan::make(&session.root, &look, &partitions, entries);
     let answer = Answer::of(name, &plan, rivals(&session.root));
     session.format.print(&answer, || text(&answer, &plan))?;
     Ok(if plan.is_ok() { Outcome::Done } else { Outcome::FellShort })
@@ -63,19 +49,14 @@ impl<'p> Answer<'p> {
     fn of(profile: &'p str, plan: &'p Result<Plan, Refused>, rivals: Vec<String>) -> Self {
         let none = || (&[][..], &[][..]);
         let (waits_for, stops) = plan.as_ref().map_or_else(|_| none(), |it| (&*it.holders, &*it.units));
-        let entry = |aim: &inventory::partitioning::Aim| Entry {
-            pci: aim.pci,
-            compute: Mode { from: aim.compute.0, to: aim.compute.1 },
-            memory: aim.memory.map(|(from, to)| Mode { from, to }),
-        };
         Self {
             schema_version: 1,
             profile,
-            cards: plan.as_ref().ok().map(|plan| plan.aims.iter().map(entry).collect()),
+            cards: plan.as_ref().ok().map(|plan| &*plan.aims),
             steps: plan.as_ref().map_or_else(|_| Vec::new(), Plan::sentences),
             needs_reload: plan.as_ref().is_ok_and(|plan| plan.steps.needs_reload()),
             waits_for,
-            leased: plan.iter().flat_map(|plan| &plan.leased).map(String::as_str).collect(),
+            leased: plan.as_ref().ok().and_then(|plan| plan.leased.as_ref().ok()),
             stops,
             refused: plan.as_ref().err().map_or(&[], |refused| &refused.0),
             rivals,

@@ -51,7 +51,8 @@ pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
 
 pub(crate) fn reset(session: &Session, how: &How) -> anyhow::Result<Outcome> {
     let config = session.config()?;
-    if last_switch(&session.root).is_ok_and(|last| last.is_none()) {
+    let is_reset = |last: &Progress| last.goal == Goal::Reset && last.phase == Phase::Succeeded;
+    if last_switch(&session.root).is_ok_and(|last| last.is_none_or(|last| is_reset(&last))) {
         let text = "rocworker has switched no card since this boot, or has reset them; at a boot the driver picks the modes";
         return Err(Misuse(text.to_owned()).into());
     }
@@ -93,7 +94,7 @@ pub(crate) fn switch(
 }
 
 /// Says on stderr how far the switch is.
-fn say(news: &News<'_>) {
+pub(crate) fn say(news: &News<'_>) {
     let text = match news {
         News::Phase(Phase::Pending | Phase::Succeeded | Phase::Failed) | News::Waits([]) => return,
         News::Phase(phase) => format!("{phase:?}"),
@@ -109,13 +110,19 @@ fn say(news: &News<'_>) {
 
 fn text(goal: &Goal, progress: Option<&Progress>) -> String {
     let Some(progress) = progress else {
-        return format!("The cards are as {} asks; nothing was changed.\n", printable(&goal.to_string()));
+        return match goal {
+            Goal::Profile(name) => {
+                format!("The cards are as {} asks; nothing was changed.\n", printable(name))
+            }
+            Goal::Reset => "The cards have their modes of before; nothing was changed.\n".to_owned(),
+        };
     };
     let mut text = String::new();
     for card in &progress.cards {
-        let memory = card.memory.map_or_else(String::new, |(_, memory)| format!("/{memory}"));
+        let aim = card.aim;
+        let memory = aim.memory.map_or_else(String::new, |memory| format!("/{}", memory.to));
         let skipped = if card.is_skipped { " (as before)" } else { "" };
-        writeln!(text, "{} is in {}{memory}{skipped}", card.pci, card.compute.1).ok();
+        writeln!(text, "{} is in {}{memory}{skipped}", aim.pci, aim.compute.to).ok();
     }
     text
 }

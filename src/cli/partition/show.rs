@@ -60,9 +60,10 @@ fn on(look: &Look, pci: PciAddress) -> Option<Vec<&Holder>> {
 fn text(answer: &Answer<'_>, look: &Look, format: Format) -> String {
     let mut text = String::new();
     if answer.cards.is_empty() {
-        text.push_str(match look.inventory.amd().next() {
-            Some(_) => "amdgpu drives no card of this machine.\n",
-            None => no_gpu(look.inventory.may_lack_gpus()),
+        text.push_str(match (look.inventory.amd().next(), &*look.inventory.gpus) {
+            (Some(_), _) => "amdgpu drives no card of this machine.\n",
+            (None, []) => no_gpu(look.inventory.may_lack_gpus()),
+            (None, _) => "No card of this machine is AMD's.\n",
         });
     } else {
         text.push_str(&cards(&answer.cards, format));
@@ -105,7 +106,7 @@ fn modes(card: &Card) -> String {
     format!("{compute}/{memory}")
 }
 
-fn memory(bytes: Option<Reading<Seen<u64>>>) -> String {
+pub(super) fn memory(bytes: Option<Reading<Seen<u64>>>) -> String {
     let known = bytes.and_then(Result::ok);
     known.map_or_else(|| UNKNOWN.to_owned(), |seen| marked(seen, |bytes| gibibytes(*bytes)))
 }
@@ -132,12 +133,16 @@ fn holders(holders: Option<&[&Holder]>, format: Format) -> Cell {
 fn explained(cards: &[Card]) -> String {
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for card in cards {
-        for (field, why) in card.unknown() {
+        let whys = match card.rules() {
+            // A chip without partitions has no file of theirs either: one line says it.
+            Err(why) if why.is_absent() => vec![why.to_string()],
             // Without partition files the driver has no list either: one line says it.
-            if field.ends_with("available") {
-                continue;
+            _ => {
+                card.unknown().into_iter().filter(|it| !it.0.ends_with("available")).map(|it| it.1).collect()
             }
-            let why = why.replace(&card.pci.to_string(), "*");
+        };
+        for why in whys {
+            let why = why.replace(&card.pci.to_string(), "PCI");
             match reasons.iter_mut().find(|(known, _)| *known == why) {
                 Some((_, count)) => *count += 1,
                 None => reasons.push((why, 1)),

@@ -6,6 +6,7 @@ mod contents;
 mod drifting;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use inventory::published::PATH;
 use reconcile::Resource;
@@ -21,15 +22,17 @@ use printable::shortened;
 
 static FILE: File = File {
     path: PATH,
+    every: Duration::from_secs(10),
     thread: "publisher",
     lack: "the exporter does not get leases, drift, changes, pods and GPU clients",
+    is_own: |_| true,
 };
 
 /// Publishes while rocworker is set up, with the machine's drift.
 pub fn publisher(root: Arc<Root>) -> std::io::Result<Publisher<Drifting>> {
     let (mut clients, mut changes) = (Clients::default(), Changes::default());
     Publisher::start(root, &FILE, move |root, drifting| {
-        contents::json(&contents::gather(root, drifting, &mut clients, &mut changes))
+        Some(contents::json(&contents::gather(root, drifting, &mut clients, &mut changes)))
     })
 }
 

@@ -11,7 +11,7 @@ use inventory::processes::Use;
 use inventory::published::Client;
 use inventory::snapshot::Card;
 use root::Root;
-use telemetry::patient::{DEADLINE, PATIENCE, Patient};
+use root::patient::{DEADLINE, PATIENCE, Patient};
 use telemetry::processes::is_first_pid_namespace;
 
 use super::super::exporter::clients::Clients;

@@ -5,7 +5,7 @@ mod leftover;
 mod rules;
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use allocation::document::Document as _;
 use host::timestamp::Timestamp;
@@ -20,8 +20,13 @@ use changes::Change;
 use leftover::Leftovers;
 use rules::InForce;
 
-static FILE: File =
-    File { path: PATH, thread: "health", lack: "the wrapper and the exporter do not get the GPUs' health" };
+static FILE: File = File {
+    path: PATH,
+    every: Duration::from_secs(10),
+    thread: "health",
+    lack: "the wrapper and the exporter do not get the GPUs' health",
+    is_own: |_| true,
+};
 
 /// Publishes while rocworker is set up. A daemon that starts publishes first what keeps GPUs from containers, as the
 /// last one has left it: to judge takes seconds while a GPU hangs.
@@ -37,7 +42,7 @@ pub fn publisher(root: Arc<Root>) -> std::io::Result<Publisher<()>> {
             monitor
         });
         // Every part of it can be written as JSON.
-        monitor.judge(root).to_json().unwrap_or_default()
+        Some(monitor.judge(root).to_json().unwrap_or_default())
     })
 }
 

@@ -19,7 +19,7 @@ use crate::host::Host;
 use crate::{look, machine};
 
 /// The namespace that Concourse uses.
-const NAMESPACE: &str = "concourse";
+const CONCOURSE: &str = "concourse";
 /// The message with which containerd is ready (its `main.go`).
 const READY: &str = "containerd successfully booted";
 /// The program between containerd and a container.
@@ -39,6 +39,8 @@ pub struct Start {
 #[derive(Debug)]
 pub struct Containerd {
     engine: Engine,
+    /// The namespace of the containers.
+    namespace: &'static str,
     start: Start,
     host: Host,
     daemon: Child,
@@ -96,7 +98,14 @@ impl Containerd {
     /// Where containerd does not start.
     pub fn begin(engine: &Engine, host: Host, start: Start) -> Self {
         let (daemon, log) = boot(&host, &start);
-        Self { engine: *engine, start, host, daemon, log }
+        Self { engine: *engine, namespace: CONCOURSE, start, host, daemon, log }
+    }
+
+    /// Looks at the containers of another namespace than Concourse's.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: &'static str) -> Self {
+        self.namespace = namespace;
+        self
     }
 
     pub fn host(&self) -> &Host {
@@ -108,7 +117,7 @@ impl Containerd {
         self.engine.name
     }
 
-    /// `ctr` in Concourse's namespace.
+    /// `ctr` in the containers' namespace.
     ///
     /// # Panics
     /// Where it cannot be started.
@@ -116,10 +125,12 @@ impl Containerd {
         self.command(arguments).output().unwrap().into()
     }
 
-    /// `ctr` in Concourse's namespace, not yet run.
+    /// `ctr` in the containers' namespace, not yet run.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        self.host
-            .command("/usr/sbin:/usr/bin", &[&["/usr/bin/ctr", "--namespace", NAMESPACE], arguments].concat())
+        self.host.command(
+            "/usr/sbin:/usr/bin",
+            &[&["/usr/bin/ctr", "--namespace", self.namespace], arguments].concat(),
+        )
     }
 
     /// Runs a container from the root file system to its end, and removes it.
@@ -311,7 +322,7 @@ impl Containerd {
         if !self.host.pids_of(SHIM).is_empty() {
             self.host.kill_all(SHIM);
         }
-        let root = format!("/run/containerd/runc/{NAMESPACE}");
+        let root = format!("/run/containerd/runc/{}", self.namespace);
         let path = format!("{SHIM_FOLDER}:/usr/sbin:/usr/bin");
         for id in self.host.names_in(&root) {
             self.host
@@ -335,7 +346,10 @@ impl Containerd {
         mounts
             .chain(shims.into_iter().map(|pid| format!("shim {pid}")))
             .chain(named("record", self.host.records()))
-            .chain(named("runc's state of", self.host.names_in(&format!("/run/containerd/runc/{NAMESPACE}"))))
+            .chain(named(
+                "runc's state of",
+                self.host.names_in(&format!("/run/containerd/runc/{}", self.namespace)),
+            ))
             .chain(cgroups)
             .collect()
     }

@@ -87,6 +87,11 @@ impl Host {
         self.stage.folder()
     }
 
+    /// The root of its file system, by a path on this machine.
+    pub fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.keeper.id()))
+    }
+
     /// The parent of all cgroups that a test makes, below each hierarchy: not to be mixed up with another test's.
     pub fn cgroup(&self) -> String {
         let name = self.folder().file_name().unwrap().to_str().unwrap();

@@ -11,11 +11,11 @@ use crate::look;
 /// The name that the image has once it is imported.
 pub const NAME: &str = "rocworker.test/look:1";
 
-/// Writes an image that looks, with this environment, into an archive for `ctr images import`.
+/// Writes an image that can look, with this environment and command, into an archive for `ctr images import`.
 ///
 /// # Panics
 /// Where it cannot be written.
-pub fn write(folder: &Path, archive: &Path, env: &[&str]) {
+pub fn write(folder: &Path, archive: &Path, env: &[&str], command: &[&str]) {
     let rootfs = folder.join("image-rootfs");
     look::lay_out(&rootfs);
     let layout = folder.join("image");
@@ -30,7 +30,7 @@ pub fn write(folder: &Path, archive: &Path, env: &[&str]) {
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     let config = json!({
         "architecture": architecture, "os": "linux",
-        "config": {"Env": env, "Cmd": look::look("image")},
+        "config": {"Env": env, "Cmd": command},
         "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]},
     });
     let config = blob(&layout, "application/vnd.oci.image.config.v1+json", config.to_string().as_bytes());

@@ -16,6 +16,7 @@
 pub mod cgroups;
 pub mod configured;
 pub mod containerd;
+pub mod cri;
 pub mod docker;
 pub mod dockerd;
 pub mod engine;

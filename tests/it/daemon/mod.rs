@@ -6,6 +6,7 @@ mod exporter;
 mod gpus;
 mod health;
 mod real_cards;
+mod real_features;
 mod real_hanging_gpu;
 mod real_partition_race;
 mod real_partitions;

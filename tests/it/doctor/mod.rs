@@ -7,6 +7,7 @@ mod examples;
 mod faults;
 mod install_exporter;
 mod kfd;
+mod kubernetes;
 mod lease;
 mod lxd;
 mod real_canary;

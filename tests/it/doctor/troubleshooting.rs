@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use layout::{Gpu, Machine, Module};
-use serde_json::Value;
+use layout::{Entry, Gpu, Machine, Module};
+use serde_json::{Value, json};
 use support::document::text;
 use support::laid::WRAPPER;
 use support::partitioned::Driver;
@@ -11,6 +11,7 @@ use support::real;
 use support::stage::{Stage, stdout};
 
 use crate::doctor::kfd::{ATOMICS, kmsg, left_out, without_kfd};
+use crate::doctor::kubernetes::{BY_CDI, CHECKPOINT, K3S_1_7, POD, checkpoint, given, node};
 use crate::doctor::*;
 
 /// Where a processor's own graphics are.
@@ -61,6 +62,9 @@ fn machines() -> Vec<Machine> {
         .remove("/dev/kfd")
         .remove("/dev/dri/card0")
         .remove("/dev/dri/renderD128");
+    let on_kubernetes = || node(good());
+    let divided: Vec<String> =
+        (0..7).map(|number| format!("amdgpu_xcp_{number}")).chain([ADDRESS.to_owned()]).collect();
     let with_wrapper = || good().put(PROGRAMS[0], WRAPPER);
     vec![
         with_groups(Machine::new()),
@@ -83,6 +87,14 @@ fn machines() -> Vec<Machine> {
             "# blacklist driven by amd gpu operator\nblacklist amdgpu\n",
         ),
         good().put("/usr/local/bin/k3s", ""),
+        on_kubernetes(),
+        on_kubernetes(),
+        on_kubernetes().put(CHECKPOINT, checkpoint(&json!({"amd.com/gpu": divided}), &Value::Null)),
+        on_kubernetes()
+            .put("/usr/local/bin/k3s", "")
+            .put("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", K3S_1_7)
+            .put(CHECKPOINT, checkpoint(&Value::Null, &json!([given(POD, &Value::Null, BY_CDI)]))),
+        on_kubernetes().put("/etc/kubernetes/node-feature-discovery/features.d", Entry::Directory),
         unloaded().put("/etc/modprobe.d/no-gpu.conf", "blacklist amdgpu\n"),
         with_groups(
             Machine::new().module(Module::new("amdgpu")).gpu(Gpu::amd(ADDRESS, 0x7448).driver("vfio-pci")),
@@ -116,7 +128,7 @@ fn machines() -> Vec<Machine> {
 #[test]
 fn each_sentence_of_the_troubleshooting_table_is_what_doctor_prints() {
     let quoted = quoted();
-    assert_eq!(quoted.len(), 23, "{quoted:?}");
+    assert_eq!(quoted.len(), 28, "{quoted:?}");
     let (tools, beneath_a_root): (Vec<_>, Vec<_>) = quoted.iter().partition(|(name, _)| name == "tools");
     assert_eq!(tools.len(), 1, "{quoted:?}");
     let machines = machines();

@@ -20,13 +20,17 @@ fn says(machine: &Machine<'_>, user: &str, arguments: &[&str]) -> Said {
 }
 
 /// Each command that takes `--host`, but for those whose answers differ from one run to the next.
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 19] = [
     "-o json detect",
     "-o wide detect",
     "-o json doctor",
     "doctor",
     "health",
     "topology",
+    "partition show",
+    "-o json partition devices",
+    "partition env 0",
+    "partition fit model --partition=0 --parameters=8B",
     "-o json topology --tree",
     "status",
     "plan --exit-code",

@@ -13,6 +13,7 @@ mod explain_kfd;
 mod explain_lines;
 mod forged_log;
 mod health;
+mod labels;
 mod metrics;
 mod metrics_by_hand;
 mod metrics_over_time;

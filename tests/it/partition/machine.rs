@@ -20,6 +20,7 @@ pub(super) const PROFILES: &str = "partitions:
 
 pub(super) fn served(cards: u32) -> Partitioned {
     let machine = Partitioned::new(Driver::new(cards));
+    machine.put(&BTreeMap::from([("proc/sys/kernel/random/boot_id", "this\n".to_owned())]));
     configure(&machine, PROFILES);
     machine
 }

@@ -1,6 +1,6 @@
 //! `partition plan`: what it says, and what it refuses.
 
-use inventory::partitioning::{Compute, Memory};
+use inventory::partitioning::Compute;
 use support::fuse;
 use support::partitioned::Partitioned;
 
@@ -23,8 +23,8 @@ fn real_each_profile_that_cannot_be_is_refused_with_its_reason() {
     machine.change(|driver| driver.cards[2].is_virtual = true);
     let only = "{cards: \"0000:25:00.0\", skip: true}";
     for (profile, expected) in [
-        ("{cards: MI300A, compute: SPX}", "MI300A is no card of this machine"),
-        ("{cards: \"0000:99:00.0\", compute: SPX}", "0000:99:00.0 is no card of this machine"),
+        ("{cards: MI300A, compute: SPX}", "MI300A is no card of this machine: it has MI300X"),
+        ("{cards: \"0000:99:00.0\", compute: SPX}", "0000:99:00.0 is no card of this machine: it has MI300X"),
         (
             "{cards: all, compute: CPX, count: 8}, {cards: \"0000:25:00.0\", skip: true}",
             "all means 3 cards of this machine, and the profile's count is 8",
@@ -39,8 +39,8 @@ fn real_each_profile_that_cannot_be_is_refused_with_its_reason() {
         ),
         (
             &format!("{{cards: MI300X, compute: SPX, memory: NPS4}}, {only}"),
-            "0000:05:00.0: the kernel does not allow SPX with NPS4; SPX goes with NPS1\n0000:15:00.0: the kernel does not \
-             allow SPX with NPS4; SPX goes with NPS1",
+            "0000:05:00.0: the kernel does not allow SPX with NPS4; give the entry `memory: NPS1`\n0000:15:00.0: the kernel \
+             does not allow SPX with NPS4; give the entry `memory: NPS1`",
         ),
         (
             "{cards: \"0000:05:00.0\", compute: CPX, memory: NPS4}",
@@ -49,9 +49,12 @@ fn real_each_profile_that_cannot_be_is_refused_with_its_reason() {
         ),
         (
             "{cards: \"0000:25:00.0\", compute: CPX}",
-            "0000:25:00.0: the driver lets no mode be written, as with virtual functions, whose host sets their modes",
+            "0000:25:00.0: root may not write current_compute_partition, as with a virtual function, whose host sets its modes",
         ),
-        ("{cards: all, compute: CPX}, {cards: all, skip: true}", "two entries are for all: keep one"),
+        (
+            "{cards: all, compute: CPX}, {cards: all, skip: true}",
+            "two entries mean 0000:05:00.0, the second by `cards: all`: keep one",
+        ),
     ] {
         let found = refusal(&machine, profile);
         assert!(found.contains(expected), "{profile}: {found}");
@@ -90,11 +93,15 @@ fn real_steps_name_what_stops_and_the_cards_that_a_reload_takes_along() {
     machine.change(|driver| {
         driver.processes.push(4711);
         driver.cards[1].compute = Compute::Dpx;
-        driver.cards.iter_mut().for_each(|card| card.memory = Memory::NPS1);
+        // The third card is in no hive.
+        driver.cards[2].hive = 0;
+        driver.cards[2].compute = Compute::Qpx;
     });
-    configure(&machine, &format!("{PROFILES}  units: [vllm.service]\n"));
+    let most =
+        "    most: [{cards: all, compute: CPX, memory: NPS4}, {cards: \"0000:25:00.0\", skip: true}]\n";
+    configure(&machine, &format!("{PROFILES}{most}  units: [vllm.service]\n"));
     let mut said = String::new();
-    for profile in ["cores", "quarters", "one", "whole"] {
+    for profile in ["cores", "quarters", "one", "whole", "most"] {
         said += &format!("$ rocworker partition plan {profile}\n");
         said += &text(machine.root(), &format!("partition plan {profile}"));
     }
@@ -154,7 +161,7 @@ fn real_a_plan_names_containers_that_hold_gpus_and_do_not_compute() {
     let said = text(machine.root(), "partition plan cores");
     assert!(said.contains("hold GPUs and do not compute: idle see other devices"), "{said}");
     assert!(!text(machine.root(), "partition plan one").contains("idle"));
-    // In CPX the card's first device is there, and in SPX it is the card: the lease is for its node.
+    // renderD136 is the card's first node in every mode: only when the card is gone is the lease's GPU gone.
     let lease = |machine: &Partitioned| {
         super::machine::answer(machine.root(), "lease list")["leases"][0]["gone"].clone()
     };

@@ -202,3 +202,45 @@ fn real_the_daemon_repairs_where_it_may_and_never_a_card_that_is_in_use() {
     daemon.until("it is repaired", |said| said["problems"] == serde_json::json!([]));
     assert_eq!(server.machine.modes(), ["CPX/NPS1"; 2]);
 }
+
+/// A person has chosen other modes since the start of the machine, or has interrupted a switch.
+#[test]
+fn real_the_daemon_repairs_nothing_that_a_person_has_chosen() {
+    if !fuse::require() {
+        return;
+    }
+    let config = CORES
+        .replace("  profiles:", "  on-revert: repair\n  profiles:\n    halves: [{cards: all, compute: DPX}]");
+    let server = server(&config);
+    server.laid.run(&["apply"]).success();
+    server.laid.run(&["partition", "set", "halves"]).success();
+    let daemon = Running::begin(&server.laid);
+    told(&daemon, "the cards are not in the profile cores");
+    for _ in 0..4 {
+        daemon.signal(nix::sys::signal::Signal::SIGHUP);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    told(&daemon, "the cards are not in the profile cores");
+    let problems = daemon.says()["problems"].to_string();
+    assert!(!problems.contains("not repaired"), "{problems}");
+    assert_eq!(server.machine.modes(), ["DPX/NPS1"; 2]);
+    server.laid.run(&["partition", "reset"]).success();
+    for _ in 0..4 {
+        daemon.signal(nix::sys::signal::Signal::SIGHUP);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    assert_eq!(server.machine.modes(), ["SPX/NPS1"; 2], "a reset is a person's choice, too");
+    server.laid.run(&["partition", "set", "halves"]).success();
+    drop(daemon);
+
+    let state = server.laid.path("var/lib/rocworker/partition.json");
+    let interrupted = std::fs::read_to_string(&state).unwrap().replace("\"succeeded\"", "\"draining\"");
+    std::fs::write(&state, interrupted).unwrap();
+    server.machine.change(|driver| driver.switch(0, Compute::Spx));
+    let daemon = Running::begin(&server.laid);
+    told(
+        &daemon,
+        "has not ended: it is at work, or was killed, and `rocworker partition set halves` finishes it",
+    );
+    assert_eq!(server.machine.modes(), ["SPX/NPS1", "DPX/NPS1"]);
+}

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use inventory::partitioning::Compute;
@@ -27,7 +28,7 @@ fn recovers(machine: &Partitioned, what: &str) {
     for (line, modes) in
         [("partition set cores", ["CPX/NPS1"; 2]), ("partition reset", ["DPX/NPS1", "SPX/NPS1"])]
     {
-        let output = run(machine.root(), line);
+        let output = answered(machine.root(), line);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "killed at {what}: {line}: {stderr}");
         assert_eq!(machine.modes(), modes, "killed at {what}: {line}: {stderr}");
@@ -65,6 +66,19 @@ fn real_kills_at_each_write_leave_what_the_next_set_finishes_and_reset_restores(
     }
 }
 
+/// Runs a command again while a read of the driver has no answer. The driver of this machine is a thread of the test: on a
+/// busy machine it may take half a second, and a command that cannot read everything changes nothing.
+fn answered(root: &Path, command: &str) -> Output {
+    let mut output = run(root, command);
+    for _ in 0..4 {
+        if output.status.success() || !String::from_utf8_lossy(&output.stderr).contains("does not answer") {
+            break;
+        }
+        output = run(root, command);
+    }
+    output
+}
+
 #[test]
 fn real_kills_at_a_hundred_moments_of_set_and_reset_leave_what_the_next_set_finishes() {
     if !fuse::require() {
@@ -82,7 +96,7 @@ fn real_kills_at_a_hundred_moments_of_set_and_reset_leave_what_the_next_set_fini
         if n % 2 == 0 {
             command.args(["partition", "set", "cores"]);
         } else {
-            answer(machine.root(), "partition set cores");
+            assert!(answered(machine.root(), "partition set cores").status.success());
             command.args(["partition", "reset"]);
         }
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -95,7 +109,7 @@ fn real_kills_at_a_hundred_moments_of_set_and_reset_leave_what_the_next_set_fini
             _ => ("partition reset", ["DPX/NPS1", "SPX/NPS1"]),
         };
         let what = format!("{again}, killed after {} ms", after.as_millis());
-        let output = run(machine.root(), again);
+        let output = answered(machine.root(), again);
         let stderr = String::from_utf8_lossy(&output.stderr);
         // One that was killed at its very end has ended.
         let has_ended = n % 2 == 1 && stderr.contains("rocworker has switched no card since this boot");
@@ -122,7 +136,7 @@ fn real_two_sets_at_once_are_one_and_a_sentence() {
     });
     let (code, stderr) = super::machine::refused(machine.root(), "partition set whole");
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("another switch of cards may be at work"), "{stderr}");
+    assert!(stderr.contains("another switch of cards is at work"), "{stderr}");
     machine.change(|driver| driver.processes.clear());
     let output = first.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

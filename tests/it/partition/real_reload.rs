@@ -53,6 +53,18 @@ impl Server {
         Self { machine, stage }
     }
 
+    /// Three cards, of which the third is in no hive and in DPX. The profile `most` brings the other two into a compute
+    /// mode and NPS4.
+    fn with_skipped_card(compute: &str, more: &str) -> Self {
+        let mut driver = Driver::new(3);
+        driver.cards[2].hive = 0;
+        driver.cards[2].compute = Compute::Dpx;
+        let most = format!(
+            "[{{cards: all, compute: {compute}, memory: NPS4}}, {{cards: \"0000:25:00.0\", skip: true}}]"
+        );
+        Self::new(driver, &format!("{PROFILES}    most: {most}\n{more}"))
+    }
+
     fn run(&self, line: &str) -> Output {
         let argv: Vec<&str> = [ROCWORKER].into_iter().chain(line.split(' ')).collect();
         self.stage.run(&argv)
@@ -85,15 +97,7 @@ fn real_units_stop_memory_comes_before_the_reload_and_skipped_cards_get_their_mo
     if !require() {
         return;
     }
-    let mut driver = Driver::new(3);
-    // The third card is in no hive, and the profile skips it.
-    driver.cards[2].hive = 0;
-    driver.cards[2].compute = Compute::Dpx;
-    let config = format!(
-        "{PROFILES}    most: [{{cards: all, compute: QPX, memory: NPS4}}, {{cards: \"0000:25:00.0\", skip: true}}]\n  units: \
-         [vllm.service, absent.service]\n"
-    );
-    let server = Server::new(driver, &config);
+    let server = Server::with_skipped_card("QPX", "  units: [vllm.service, absent.service]\n");
     let said = succeeds(&server.run("partition set most --reload"));
     assert_eq!(server.machine.modes(), ["QPX/NPS4", "QPX/NPS4", "DPX/NPS1"], "{said}");
     assert_eq!(server.log(), "stop vllm.service\nstart vllm.service\n", "{said}");
@@ -124,6 +128,22 @@ fn real_a_reload_that_fails_says_what_is_true_and_starts_the_units_again() {
     assert!(said.contains("the driver is unloaded and cannot be loaded: journalctl -k says why"), "{said}");
     assert!(said.contains("now amdgpu drives no card"), "{said}");
     assert_eq!(server.log(), "stop vllm.service\nstart vllm.service\n", "{said}");
+}
+
+#[test]
+fn real_a_memory_mode_that_the_firmware_does_not_take_is_read_back() {
+    if !require() {
+        return;
+    }
+    let mut driver = Driver::new(2);
+    driver.cards.iter_mut().for_each(|card| card.keeps_memory = true);
+    let server = Server::new(driver, PROFILES);
+    let output = server.run("partition set quarters --reload");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let expected = "0000:15:00.0 is in NPS1, not in NPS4; journalctl -k may say why";
+    assert!(said.contains("read back, the modes differ") && said.contains(expected), "{said}");
+    assert!(!said.contains("is requested"), "{said}");
 }
 
 #[test]
@@ -169,15 +189,90 @@ fn real_a_reset_restores_modes_across_a_load_that_picked_others() {
     if !require() {
         return;
     }
-    let mut driver = Driver::new(3);
-    driver.cards[2].hive = 0;
-    driver.cards[2].compute = Compute::Dpx;
-    let config = format!(
-        "{PROFILES}    most: [{{cards: all, compute: CPX, memory: NPS4}}, {{cards: \"0000:25:00.0\", skip: true}}]\n"
-    );
-    let server = Server::new(driver, &config);
+    let server = Server::with_skipped_card("CPX", "");
     let said = server.shell("rocworker partition set most --reload; rocworker partition reset --reload");
     assert_eq!(server.machine.modes(), ["SPX/NPS1", "SPX/NPS1", "DPX/NPS1"], "{said}");
+}
+
+/// An undo of the machine leaves the modes that a card had before the driver was loaded again.
+#[test]
+fn real_an_undo_leaves_a_skipped_card_in_the_mode_that_it_had() {
+    if !require() {
+        return;
+    }
+    let server = Server::with_skipped_card("CPX", "");
+    let said = server.shell("rocworker partition set most --reload; rocworker undo || true");
+    assert_eq!(server.machine.modes(), ["CPX/NPS4", "CPX/NPS4", "DPX/NPS1"], "{said}");
+}
+
+#[test]
+fn real_a_second_switch_that_fails_still_knows_the_mode_of_a_skipped_card() {
+    if !require() {
+        return;
+    }
+    let server = Server::with_skipped_card("QPX", "");
+    // The second one loads the driver, which picks modes, and fails because of a process.
+    let said = server.shell(
+        "touch /run/killme; if rocworker partition set most --reload; then exit 9; fi
+         echo hold > /sys/module/rocworker_test/modprobe
+         if rocworker partition set most --wait 0; then exit 9; fi
+         echo release > /sys/module/rocworker_test/modprobe
+         rocworker partition set most",
+    );
+    assert_eq!(server.machine.modes(), ["QPX/NPS4", "QPX/NPS4", "DPX/NPS1"], "{said}");
+}
+
+/// A switch that has not ended leaves units stopped, or the machine without its driver.
+#[test]
+fn real_an_undo_clears_up_behind_a_switch_that_was_killed() {
+    if !require() {
+        return;
+    }
+    let server = Server::new(Driver::new(2), &format!("{PROFILES}  units: [vllm.service]\n"));
+    let said = server.shell(
+        "touch /run/killme; if rocworker partition set quarters --reload; then exit 9; fi
+         rocworker undo || true; test ! -e /var/lib/rocworker/partition.json",
+    );
+    assert!(said.contains("vllm.service was started again"), "{said}");
+    assert_eq!(server.machine.modes(), ["CPX/NPS4"; 2], "{said}");
+    assert_eq!(server.log(), "stop vllm.service\nstart vllm.service\n", "{said}");
+}
+
+#[test]
+fn real_a_refused_switch_names_the_units_that_a_killed_one_has_stopped() {
+    if !require() {
+        return;
+    }
+    let server = Server::new(Driver::new(2), &format!("{PROFILES}  units: [vllm.service]\n"));
+    let said = server.shell(
+        "touch /run/killme; if rocworker partition set quarters --reload; then exit 9; fi
+         if rocworker partition set absent; then exit 9; fi
+         if rocworker partition set whole; then exit 9; fi
+         rocworker status || true",
+    );
+    assert!(said.contains("the last switch has stopped units: systemctl start vllm.service"), "{said}");
+}
+
+#[test]
+fn real_processes_that_do_not_leave_are_killed_where_that_is_asked_for() {
+    if !require() {
+        return;
+    }
+    let mut sleeper = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let mut driver = Driver::new(1);
+    driver.processes.push(sleeper.id());
+    let server = Server::new(driver, PROFILES);
+    std::thread::scope(|scope| {
+        let set = scope.spawn(|| succeeds(&server.run("partition set cores --wait 0 --kill")));
+        sleeper.wait().unwrap();
+        server.machine.change(|driver| driver.processes.clear());
+        let said = set.join().unwrap();
+        assert!(
+            said.contains(&format!("sleep (pid {}", sleeper.id())) && said.contains("got SIGTERM"),
+            "{said}"
+        );
+    });
+    assert_eq!(server.machine.modes(), ["CPX/NPS1"]);
 }
 
 /// The driver is unloaded, and whoever is to load it again dies.

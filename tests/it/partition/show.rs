@@ -41,6 +41,41 @@ fn a_captured_server_in_cpx_has_24_gib_a_device_and_lacks_one_for_a_reason() {
     insta::assert_snapshot!("captured", text(root.path(), "partition show"));
 }
 
+/// Synthetic, as amdgpu_xcp.c and pci-sysfs lay the files out: a physical function, and one of its virtual ones.
+#[test]
+fn physical_and_virtual_functions_are_told_apart_and_a_guests_mode_is_its_hosts() {
+    let root = scratch();
+    let gpu = |address: &str, number: u32| {
+        layout::Gpu::amd(address, 0x74a1)
+            .card(number)
+            .render(128 + number)
+            .attribute("current_compute_partition", "SPX")
+            .attribute("current_memory_partition", "NPS1")
+    };
+    let physical = gpu("0000:05:00.0", 0).virtual_functions(8, &["0000:05:02.0"]);
+    let of_host = gpu("0000:05:02.0", 1).virtual_function_of("0000:05:00.0");
+    let of_guest = gpu("0000:07:00.0", 2);
+    let machine = layout::Machine::new().module(layout::Module::new("amdgpu"));
+    let machine = [physical, of_host, of_guest].into_iter().fold(machine, layout::Machine::gpu);
+    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    // The driver makes the file of a virtual function read-only.
+    let file = root.path().join("sys/bus/pci/devices/0000:07:00.0/current_compute_partition");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o444);
+    std::fs::set_permissions(file, mode).unwrap();
+    let answer = answer(root.path(), "partition show");
+    let notes = answer["notes"].to_string();
+    for note in [
+        "0000:05:00.0 is a physical function with 1 virtual functions",
+        "0000:05:02.0 is a virtual function of 0000:05:00.0",
+        "the driver lets no mode of a virtual function be written: its host sets the modes, which may differ",
+    ] {
+        assert!(notes.contains(note), "{notes}");
+    }
+    let writable: Vec<_> =
+        answer["cards"].as_array().unwrap().iter().map(|card| card["writable"].clone()).collect();
+    assert_eq!(writable, [json!(true), json!(true), json!(false)]);
+}
+
 #[test]
 fn real_a_driver_with_partition_files_is_believed_and_what_its_kernel_allows_is_beside_what_amd_validated() {
     if !fuse::require() {

@@ -324,6 +324,11 @@ fn a_machine_that_is_named_as_an_argument_is_pointed_to_the_option() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains(tip) && !said.contains("another machine"), "{said}");
     }
+    // A command that works on this machine only.
+    let reset = ["partition", "reset", "gpu1"];
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_rocworker")).args(reset).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && !said.contains("another machine"), "{said}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub mod laid;
 pub mod machines;
 pub mod node_exporter;
 pub mod partitioned;
+pub mod protobuf;
 pub mod real;
 pub mod release;
 pub mod rootfs;

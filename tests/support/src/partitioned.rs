@@ -23,7 +23,8 @@ const HBM: u64 = 192 << 30;
 const HIVE: u64 = 0x5ca1_ab1e_ffff_ffff;
 const XCDS: u32 = 8;
 
-/// The file that stands for modprobe(8): a stub of that program writes `remove` and `load` into it.
+/// The file that stands for modprobe(8): a stub of that program writes `remove` and `load` into it, and a test's script
+/// `hold` and `release`, with which a compute process comes and goes.
 pub const MODPROBE: &str = "sys/module/rocworker_test/modprobe";
 
 /// A card of the model.
@@ -42,6 +43,8 @@ pub struct Card {
     pub refuses: bool,
     /// Whether KFD fails to come back after a switch.
     pub loses_kfd: bool,
+    /// Whether the firmware does not take a memory mode that was requested.
+    pub keeps_memory: bool,
     /// KFD's number of its XGMI hive; 0: none.
     pub hive: u64,
     requested: Option<Memory>,
@@ -145,6 +148,7 @@ impl Driver {
             is_virtual: false,
             is_in_reset: false,
             ignores: false,
+            keeps_memory: false,
             refuses: false,
             loses_kfd: false,
             hive: HIVE,
@@ -250,12 +254,14 @@ impl Driver {
 
     fn modprobe(&mut self, verb: &str) -> Result<(), Errno> {
         match verb {
+            "hold" => self.processes.push(1),
+            "release" => self.processes.clear(),
             "remove" if !self.processes.is_empty() => return Err(Errno::EBUSY),
             "remove" => self.is_loaded = false,
             "load" if self.fails_to_load => return Err(Errno::EIO),
             "load" => {
                 for card in &mut self.cards {
-                    let requested = card.requested.take().filter(|_| !card.is_virtual);
+                    let requested = card.requested.take().filter(|_| !card.is_virtual && !card.keeps_memory);
                     card.memory = requested.unwrap_or(card.memory);
                     card.compute = Card::rules().after_load(card.memory, false).ok_or(Errno::EIO)?;
                 }

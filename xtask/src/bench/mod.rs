@@ -3,8 +3,10 @@
 mod apply;
 mod daemon;
 mod detect;
+mod device_plugin;
 mod fleet;
 mod machine;
+mod provider;
 mod report;
 mod scrape;
 mod timing;
@@ -23,13 +25,15 @@ type Measure = fn(&Programs, &Path, &mut Report) -> Result<()>;
 
 /// Measures, prints, and fails when a budget is over or could not be measured.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let all: [(&str, Measure); 6] = [
+    let all: [(&str, Measure); 8] = [
         ("wrapper", wrapper::measure),
         ("detect", detect::measure),
         ("apply", apply::measure),
         ("daemon", daemon::measure),
         ("fleet", fleet::measure),
         ("scrape", scrape::measure),
+        ("device-plugin", device_plugin::measure),
+        ("provider", provider::measure),
     ];
     let is_wanted = |name: &str| arguments.is_empty() || arguments.iter().any(|wanted| wanted == name);
     if let Some(unknown) = arguments.iter().find(|wanted| all.iter().all(|(name, _)| name != wanted)) {

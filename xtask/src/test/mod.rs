@@ -5,6 +5,7 @@ pub(crate) mod fetch;
 mod install;
 mod needs;
 mod real;
+mod sanitized;
 mod step;
 
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use crate::command::{Command, search_path};
 use crate::privilege::Privilege;
 use crate::programs::{self, Programs};
 use crate::refusal::Refusal;
-use crate::{dist, fuzz, repository};
+use crate::{dist, fuzz, provider, repository};
 use step::Steps;
 
 /// How many of the tests run: each tier includes the one before it.
@@ -137,11 +138,17 @@ fn build(steps: &Steps, privilege: Privilege, tier: Tier, checks: bool) -> Resul
     let programs = Programs::of_tests();
     let remedy = "make `cargo xtask dist` work";
     let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
+    let remedy = "make `cargo xtask provider` work";
+    let provider = steps.run("provider", remedy, provider::built)?;
     if whole {
         steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
     }
+    if tier == Tier::All {
+        let remedy = "see whether Debian's mirror and crates.io can be reached";
+        steps.run("provider for the sanitizers", remedy, || sanitized::into(&provider))?;
+    }
     let ran = clean_file("real-components-ran.txt")?;
-    Ok(Tests { privilege, tier, programs, oracle, dist, ran })
+    Ok(Tests { privilege, tier, programs, provider, oracle, dist, ran })
 }
 
 /// The crate of the oracle has a workspace of its own, so each call of cargo names it.
@@ -211,6 +218,8 @@ struct Tests {
     privilege: Privilege,
     tier: Tier,
     programs: Programs,
+    /// The folder of TensorFusion's provider.
+    provider: PathBuf,
     oracle: PathBuf,
     /// The Debian package and what else is handed out.
     dist: PathBuf,
@@ -268,6 +277,7 @@ impl Tests {
             .environment("ROCWORKER_ALL", if self.tier == Tier::All { "1" } else { "0" })
             .environment("ROCWORKER_RAN", &self.ran)
             .environment("ROCWORKER_WRAPPER", wrapper)
+            .environment("ROCWORKER_PROVIDER", &self.provider)
             .environment("ROCWORKER_CDI_ORACLE", &self.oracle)
             .environment("ROCWORKER_PROGRAM", &self.programs.rocworker)
             .environment("ROCWORKER_EXPORTER", &self.programs.exporter)

@@ -10,6 +10,7 @@ pub(super) struct Candidate<'g> {
     rank: Rank,
     card: Option<PciAddress>,
     hive: Option<&'g str>,
+    numa_node: Option<u32>,
     /// Another container has another part of the card, so that the card is no longer whole.
     begun: bool,
 }
@@ -18,6 +19,8 @@ pub(super) struct Candidate<'g> {
 /// no match for one; then the least used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
+    /// Whether the choice is free to leave it out.
+    is_optional: bool,
     integrated: bool,
     uses: usize,
 }
@@ -25,11 +28,17 @@ struct Rank {
 impl<'g> Candidate<'g> {
     pub(super) fn new(gpu: &'g Gpu, uses: usize, begun: bool) -> Self {
         Self {
-            rank: Rank { integrated: gpu.integrated, uses },
+            rank: Rank { is_optional: true, integrated: gpu.integrated, uses },
             card: gpu.card,
             hive: gpu.hive.as_deref(),
+            numa_node: gpu.numa_node,
             begun,
         }
+    }
+
+    /// The candidate as one that is taken before each other.
+    pub(super) fn first(self) -> Self {
+        Self { rank: Rank { is_optional: false, integrated: false, uses: 0 }, ..self }
     }
 }
 
@@ -41,15 +50,19 @@ fn in_one_hive(one: &Candidate<'_>, other: &Candidate<'_>) -> bool {
     one.hive.is_some() && one.hive == other.hive
 }
 
+fn on_one_numa_node(one: &Candidate<'_>, other: &Candidate<'_>) -> bool {
+    one.numa_node.is_some() && one.numa_node == other.numa_node
+}
+
 /// A candidate and its place.
 type Placed<'c> = (usize, &'c Candidate<'c>);
 
 /// Chooses `count` candidates, those of the lowest rank first, and gives their places in ascending order.
 ///
 /// Among those of one rank those are taken that are close to each other: partitions of one card, then
-/// cards of one hive, since these reach each other without the host. Of several groups that fit, the
-/// smallest is taken, so that large ones stay whole for those who need them; what is equal in all this goes
-/// by the order of the candidates, which is that of the indexes.
+/// cards of one hive, since these reach each other without the host, then those at one NUMA node. Of several groups that
+/// fit, the smallest is taken, so that large ones stay whole for those who need them; what is equal in all this goes by
+/// the order of the candidates, which is that of the indexes.
 pub(super) fn least_used(candidates: &[Candidate<'_>], count: usize) -> Vec<usize> {
     let mut ranks: Vec<Rank> = candidates.iter().map(|candidate| candidate.rank).collect();
     ranks.sort_unstable();
@@ -73,19 +86,25 @@ pub(super) fn least_used(candidates: &[Candidate<'_>], count: usize) -> Vec<usiz
 }
 
 /// The candidate whose card is best taken next: one that was picked from, then one that is enough, of these one that is
-/// begun, then the smallest, so that whole cards stay whole; then one in the smallest hive that is enough, then one in
-/// the largest hive, and of its cards the largest.
+/// begun, then the smallest, so that whole cards stay whole; then one at the NUMA node of a picked one; then one in the
+/// smallest hive that is enough, then one in the largest hive; then one at a NUMA node likewise; and of these cards the
+/// largest.
 fn closest<'c>(tied: &[Placed<'c>], picked: &[Placed<'c>], missing: usize) -> Option<Placed<'c>> {
     tied.iter().copied().min_by_key(|(at, candidate)| {
         let on_card = tied.iter().filter(|(_, other)| on_one_card(candidate, other)).count().max(1);
-        let in_hive = tied.iter().filter(|(_, other)| in_one_hive(candidate, other)).count().max(on_card);
+        let near = |is_near: fn(&Candidate<'_>, &Candidate<'_>) -> bool| {
+            let all = tied.iter().filter(|(_, other)| is_near(candidate, other)).count().max(on_card);
+            if all >= missing { all } else { usize::MAX - all }
+        };
         (
             !picked.iter().any(|(_, other)| on_one_card(candidate, other)),
             !picked.iter().any(|(_, other)| in_one_hive(candidate, other)),
             on_card < missing,
             on_card >= missing && !candidate.begun,
             if on_card >= missing { on_card } else { usize::MAX },
-            if in_hive >= missing { in_hive } else { usize::MAX - in_hive },
+            !picked.iter().any(|(_, other)| on_one_numa_node(candidate, other)),
+            near(in_one_hive),
+            near(on_one_numa_node),
             usize::MAX - on_card,
             *at,
         )
@@ -112,8 +131,8 @@ mod tests {
                 _ => None,
             };
             let integrated = letter == b'z';
-            let rank = Rank { integrated, uses: uses.parse().unwrap() };
-            Candidate { rank, card: card(letter), hive, begun: false }
+            let rank = Rank { is_optional: true, integrated, uses: uses.parse().unwrap() };
+            Candidate { rank, card: card(letter), hive, numa_node: None, begun: false }
         };
         text.split_whitespace().map(candidate).collect()
     }
@@ -207,17 +226,104 @@ mod tests {
                     _ => None,
                 };
                 let begun = parts.contains('x');
-                let rank = Rank { integrated: *letter == b'z', uses: 0 };
-                all.extend(
-                    parts
-                        .chars()
-                        .map(|part| (part == '.', Candidate { rank, card: card(*letter), hive, begun })),
-                );
+                let rank = Rank { is_optional: true, integrated: *letter == b'z', uses: 0 };
+                all.extend(parts.chars().map(|part| {
+                    (part == '.', Candidate { rank, card: card(*letter), hive, numa_node: None, begun })
+                }));
             }
             let (places, free): (Vec<usize>, Vec<Candidate<'_>>) =
                 all.iter().enumerate().filter(|(_, (free, _))| *free).map(|(at, (_, c))| (at, *c)).unzip();
             let picked: Vec<usize> = least_used(&free, count).into_iter().map(|at| places[at]).collect();
             assert_eq!(picked, expected, "{count} of {cards:?}");
+        }
+    }
+
+    /// A card's letter, its hive and NUMA node, and how many of its partitions are free.
+    #[derive(Clone, Copy)]
+    struct Part {
+        hive: Option<&'static str>,
+        numa_node: Option<u32>,
+        free: usize,
+    }
+
+    /// Candidates of these cards. The first `must` of the first card must be taken.
+    fn of_parts(parts: &[Part], must: usize) -> Vec<(usize, Candidate<'static>)> {
+        let mut all = Vec::new();
+        for (at, part) in parts.iter().enumerate() {
+            for nth in 0..part.free {
+                let rank = Rank { is_optional: true, integrated: false, uses: 0 };
+                let card = card(u8::try_from(at).unwrap());
+                let begun = part.free < 8;
+                let it = Candidate { rank, card, hive: part.hive, numa_node: part.numa_node, begun };
+                all.push((at, if at == 0 && nth < must { it.first() } else { it }));
+            }
+        }
+        all
+    }
+
+    /// Partitions of a card are alike, so that the sets of cards are all that there is to try: of those that have room, the
+    /// choice is in the fewest hives, and within one hive on the fewest cards.
+    #[test]
+    fn the_choice_among_eight_cards_of_eight_partitions_is_as_good_as_the_best_of_all_sets_of_cards() {
+        let mut random = 0x5eed_u64;
+        let mut next = |below: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(random >> 33).unwrap() % below
+        };
+        for round in 0..4000 {
+            let hives = [1, 2, 4][round % 3];
+            let parts: Vec<Part> = (0..8)
+                .map(|at| {
+                    let hive = [Some("a"), Some("b"), Some("c"), Some("d")][at * hives / 8];
+                    Part { hive, numa_node: None, free: next(9) }
+                })
+                .collect();
+            let must = if round % 2 == 0 { 0 } else { parts[0].free.min(1 + next(2)) };
+            let candidates = of_parts(&parts, must);
+            if candidates.is_empty() {
+                continue;
+            }
+            let count = must.max(1 + next(candidates.len()));
+            let only: Vec<Candidate<'_>> = candidates.iter().map(|(_, candidate)| *candidate).collect();
+            let picked = least_used(&only, count);
+            assert_eq!(picked.len(), count);
+            assert!((0..must).all(|at| picked.contains(&at)), "round {round}");
+            let cards: std::collections::BTreeSet<usize> =
+                picked.iter().map(|at| candidates[*at].0).collect();
+            let hives_of = |cards: &[usize]| -> std::collections::BTreeSet<_> {
+                cards.iter().map(|card| parts[*card].hive).collect()
+            };
+            let chosen: Vec<usize> = cards.into_iter().collect();
+            let sets: Vec<Vec<usize>> = (1_u32..256)
+                .map(|bits| (0..8).filter(|card| bits & (1 << card) != 0).collect::<Vec<usize>>())
+                .filter(|set| must == 0 || set.contains(&0))
+                .filter(|set| set.iter().map(|card| parts[*card].free).sum::<usize>() >= count)
+                .collect();
+            let fewest_hives = sets.iter().map(|set| hives_of(set).len()).min().unwrap();
+            assert_eq!(hives_of(&chosen).len(), fewest_hives, "round {round}: {count} on {chosen:?}");
+            if fewest_hives > 1 {
+                continue;
+            }
+            let within = sets.iter().filter(|set| hives_of(set).is_subset(&hives_of(&chosen)));
+            let fewest_cards = within.map(Vec::len).min().unwrap();
+            assert_eq!(chosen.len(), fewest_cards, "round {round}: {count} on {chosen:?}");
+        }
+    }
+
+    #[test]
+    fn cards_at_one_numa_node_are_taken_together_where_no_hive_joins_them() {
+        let part = |numa_node, free| Part { hive: None, numa_node, free };
+        let [one, other] = [0, 1].map(Some);
+        for (parts, count, expected) in [
+            (&[part(one, 1), part(other, 1), part(one, 1), part(other, 1)][..], 2, &[0, 2][..]),
+            // The node that fits exactly, so that the larger one stays whole.
+            (&[part(one, 1), part(one, 1), part(one, 1), part(other, 1), part(other, 1)], 2, &[3, 4]),
+            (&[part(one, 1), part(other, 1), part(other, 1), part(other, 1)], 3, &[1, 2, 3]),
+            // What sysfs does not say is near nothing.
+            (&[part(None, 1), part(one, 1), part(None, 1), part(one, 1)], 2, &[1, 3]),
+        ] {
+            let candidates: Vec<Candidate<'_>> = of_parts(parts, 0).into_iter().map(|(_, it)| it).collect();
+            assert_eq!(least_used(&candidates, count), expected, "{count}");
         }
     }
 }

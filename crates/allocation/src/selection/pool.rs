@@ -150,10 +150,28 @@ impl Pool {
     /// so that whole cards stay whole; else from cards that are close to each other. None: fewer are free.
     #[must_use]
     pub fn pick_free(&self, count: u32, is_free: impl Fn(&Gpu) -> bool) -> Option<Vec<&Gpu>> {
+        self.pick_with(count.try_into().ok()?, is_free, |_| false, |_| 0)
+    }
+
+    /// `count` of the GPUs that are free, with each that `must` be among them, unless these are more. The others come
+    /// as [`Self::pick_free`] chooses among the least used, close to the first.
+    #[must_use]
+    pub fn pick_with(
+        &self,
+        count: usize,
+        is_free: impl Fn(&Gpu) -> bool,
+        must: impl Fn(&Gpu) -> bool,
+        uses: impl Fn(&Gpu) -> usize,
+    ) -> Option<Vec<&Gpu>> {
         let (free, taken): (Vec<_>, Vec<_>) = self.available().into_iter().partition(|gpu| is_free(gpu));
         let begun = |gpu: &Gpu| gpu.card.is_some() && taken.iter().any(|taken| taken.card == gpu.card);
-        let count = usize::try_from(count).ok().filter(|count| *count <= free.len())?;
-        Some(packed(&free, count, |gpu| Candidate::new(gpu, 0, begun(gpu))))
+        if count > free.len() {
+            return None;
+        }
+        Some(packed(&free, count, |gpu| {
+            let candidate = Candidate::new(gpu, uses(gpu), begun(gpu));
+            if must(gpu) { candidate.first() } else { candidate }
+        }))
     }
 }
 

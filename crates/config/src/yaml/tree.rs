@@ -13,7 +13,10 @@ const DEPTH: usize = 16;
 /// The first line that is no YAML, is there twice, or begins another document.
 pub(crate) fn parse(text: &str) -> Result<Node, Fault> {
     let mut parser = Parser::new_from_str(text);
-    let mut tree = Tree::default();
+    // What ends a line in YAML 1.1 (section 5.4).
+    let breaks = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
+    let last_line = (text.matches(breaks).count() + usize::from(!text.ends_with(breaks))).max(1);
+    let mut tree = Tree { last_line, ..Tree::default() };
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| tree.broken(text, &error))?;
         tree.take(event, span)?;
@@ -27,6 +30,8 @@ struct Tree {
     open: Vec<Open>,
     whole: Option<Node>,
     documents: usize,
+    /// The number of the text's last line.
+    last_line: usize,
 }
 
 struct Open {
@@ -39,7 +44,7 @@ struct Open {
 
 impl Tree {
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Fault> {
-        let line = span.start.line();
+        let line = self.line_of(span);
         match event {
             Event::DocumentStart(_) => {
                 self.documents += 1;
@@ -69,8 +74,13 @@ impl Tree {
         Ok(())
     }
 
+    /// The line on which a part begins. The parser puts an empty part at the end of a text on the line behind it.
+    fn line_of(&self, span: Span) -> usize {
+        span.start.line().min(self.last_line)
+    }
+
     fn begin(&mut self, value: Value, span: Span) -> Result<(), Fault> {
-        let (line, index) = (span.start.line(), span.start.index());
+        let (line, index) = (self.line_of(span), span.start.index());
         if self.open.len() == DEPTH {
             let problem = format!("this is nested deeper than {DEPTH} levels, and no key needs that");
             return Err(Fault::at(line, problem));

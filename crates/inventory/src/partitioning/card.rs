@@ -86,20 +86,21 @@ impl Combination {
 }
 
 impl Card {
-    /// How many XCDs the card has: by its devices, else by its chip.
+    /// How many XCDs the card has: by its chip, else by its devices.
     ///
     /// # Errors
     /// Neither says it.
     pub fn xcds(&self) -> Reading<u32> {
         let each = self.devices.first().and_then(|device| device.xcds).filter(|count| *count > 0);
-        let whole = match (&self.compute, each) {
+        let whole = || match (&self.compute, each) {
             (Ok(Compute::Cpx) | Err(_), _) | (_, None) => None,
             (Ok(mode), Some(each)) => Some(each.saturating_mul(mode.devices(0))),
         };
-        // Devices may be missing that the kernel had no minor for: the chip knows better than a sum.
         let sum =
             || self.devices.iter().map(|device| device.xcds).sum::<Option<u32>>().filter(|sum| *sum > 0);
-        whole.or(self.chip.map(|chip| chip.xcds)).or_else(sum).ok_or_else(|| {
+        // Devices may be missing that the kernel had no minor for, and KFD's nodes may be those of another mode while a
+        // card is switched.
+        self.chip.map(|chip| chip.xcds).or_else(whole).or_else(sum).ok_or_else(|| {
             Unknown::because(format!("how many XCDs {} has: KFD's nodes have no num_xcc", self.pci))
         })
     }
@@ -138,7 +139,7 @@ impl Card {
     pub fn whole_memory(&self) -> Reading<Seen<u64>> {
         match (&self.memory_bytes, self.chip) {
             (Ok(value), _) => Ok(Seen { value: *value, is_computed: false }),
-            (Err(_), Some(chip)) => Ok(Seen { value: chip.memory_gib << 30, is_computed: true }),
+            (Err(_), Some(chip)) => Ok(Seen { value: chip.memory_bytes, is_computed: true }),
             (Err(why), None) => Err(why.clone()),
         }
     }

@@ -1,17 +1,18 @@
 //! The chips that have partitions.
 
-use super::{Compute, Memory};
+use super::{Compute, Generation, Memory, Rules};
+use crate::Model;
 
 /// A chip, by what its PCI device id says. What a card itself reports comes first; a chip fills in what a kernel without
 /// amdgpu's partition files leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chip {
-    /// AMD's name, as in `AMD Instinct MI300X`.
+    /// AMD's short name, as in `MI300X`.
     pub name: &'static str,
     /// How many XCDs it has; the kernel calls them XCCs.
     pub xcds: u32,
-    /// HBM in GiB.
-    pub memory_gib: u64,
+    /// HBM in bytes.
+    pub memory_bytes: u64,
     /// Whether its memory is the processor's too: amdgpu refuses a memory mode then.
     pub is_apu: bool,
     /// The combinations that AMD has validated on bare metal.
@@ -31,18 +32,30 @@ impl Chip {
     /// The chip with this PCI device id of AMD's. A virtual function's id is another one than its card's.
     #[must_use]
     pub fn of(device_id: u16) -> Option<Self> {
-        let chip = |name, xcds, memory_gib, validated| {
-            Some(Self { name, xcds, memory_gib, is_apu: false, validated })
+        let (xcds, is_apu, validated) = match device_id {
+            0x74a0 => (6, true, WHOLE),
+            0x74a1 | 0x74a9 => (8, false, MI300X),
+            0x74a2 | 0x74a8 => (4, false, WHOLE),
+            0x74a5 => (8, false, WHOLE),
+            0x75a0 | 0x75a3 => (8, false, MI350),
+            _ => return None,
         };
-        match device_id {
-            0x74a0 => Some(Self { name: "MI300A", xcds: 6, memory_gib: 128, is_apu: true, validated: WHOLE }),
-            0x74a1 | 0x74a9 => chip("MI300X", 8, 192, MI300X),
-            0x74a2 | 0x74a8 => chip("MI308X", 4, 192, WHOLE),
-            0x74a5 => chip("MI325X", 8, 256, WHOLE),
-            0x75a0 => chip("MI350X", 8, 288, MI350),
-            0x75a3 => chip("MI355X", 8, 288, MI350),
-            _ => None,
-        }
+        let model = Model::of(device_id)?;
+        let name = model.name.trim_start_matches("AMD Instinct ");
+        Some(Self { name, xcds, memory_bytes: model.memory_bytes, is_apu, validated })
+    }
+
+    /// The chip of a product; `None` where it has no partitions.
+    #[must_use]
+    pub fn of_model(model: &Model) -> Option<Self> {
+        model.device_ids.iter().find_map(|id| Self::of(*id))
+    }
+
+    /// The compute modes in which a card with this chip is several devices, with their number.
+    pub fn divided(self) -> impl Iterator<Item = (Compute, u32)> {
+        // The modes go by the number of XCDs in every generation.
+        let modes = Rules { generation: Generation::Mi300, xcds: self.xcds }.compute_modes().iter();
+        modes.map(move |mode| (*mode, mode.devices(self.xcds))).filter(|(_, devices)| *devices > 1)
     }
 
     /// Whether AMD has validated the combination on bare metal.

@@ -9,7 +9,8 @@ use super::{Card, Combination, Device, Seen};
 use crate::{Reading, Unknown};
 
 /// A card's device with what follows from its card.
-struct Of<'c>(&'c Card, &'c Device);
+#[derive(Debug, Clone, Copy)]
+pub struct DeviceOf<'c>(pub &'c Card, pub &'c Device);
 
 /// A list of modes, with the mode that the card is in.
 #[derive(Serialize)]
@@ -22,7 +23,7 @@ impl Serialize for Card {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let compute = self.compute_mode().ok();
         let memory_bytes = self.whole_memory().ok();
-        let devices: Vec<_> = self.devices.iter().map(|device| Of(self, device)).collect();
+        let devices: Vec<_> = self.devices.iter().map(|device| DeviceOf(self, device)).collect();
         let mut object = serializer.serialize_struct("Card", 17)?;
         object.serialize_field("pci", &self.pci)?;
         object.serialize_field("name", &self.name)?;
@@ -79,7 +80,7 @@ impl Card {
     }
 }
 
-impl Serialize for Of<'_> {
+impl Serialize for DeviceOf<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(card, device) = self;
         let memory = card.memory_of(device).ok();

@@ -12,7 +12,8 @@ mod steps;
 
 pub use card::{Card, Combination, Device, Seen};
 pub use chip::Chip;
+pub use json::DeviceOf;
 pub use modes::{Compute, Memory, NoMode};
-pub use profile::{Aim, Entry, Modes, Refusal, Selector, aims};
+pub use profile::{Aim, Change, Entry, Modes, Refusal, Selector, aims};
 pub use rules::{Generation, Rules};
 pub use steps::{Steps, Switch};

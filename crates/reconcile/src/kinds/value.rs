@@ -39,7 +39,8 @@ pub(super) fn plan(case: &Case<'_>, value: &Value) -> Planned {
     match held {
         Some(entry) if entry.before == to => Ok(Change::back(entry, Verb::Restore, (from, to), target)),
         held => {
-            let before = held.map_or_else(|| from.clone(), |entry| entry.before.clone());
+            let before = || State::Value { text: value.before.clone() };
+            let before = held.map_or_else(before, |entry| entry.before.clone());
             let managed = Managed::Value { text: value.text.clone(), is_requested: value.is_requested, boot };
             let entry = Entry::of(case.action, before, managed, Repairs::default());
             Ok(Change::forward(case.action, Verb::Set, (from, to), target, entry))
@@ -116,12 +117,16 @@ pub(super) fn revert(root: &Root, entry: &Entry, found: &Found) -> Planned {
         return Err(Unchanged::Gone);
     }
     let State::Value { text: before } = &entry.before else { return Err(Unchanged::Gone) };
+    // The kernel had changed the value, and the write has restored it.
+    if before == text {
+        return Err(Unchanged::Gone);
+    }
     if *is_requested {
         return Err(Unchanged::GoneBut(format!(
             "it stays {text} until the machine is restarted, which sets it to {before} again"
         )));
     }
-    let value = Value { text: before.clone(), is_requested: false, meanings: &[] };
+    let value = Value { text: before.clone(), before: text.clone(), is_requested: false, meanings: &[] };
     Ok(Change::back(entry, Verb::Restore, (from, entry.before.clone()), Target::Value(value)))
 }
 
@@ -144,7 +149,10 @@ mod tests {
         };
         put("/proc/sys/kernel/random/boot_id", "second");
         let seen = Observed::new(&root);
-        let value = |text: &str| Value { text: text.to_owned(), is_requested: false, meanings: &[] };
+        let value = |text: &str| {
+            let (text, before) = (text.to_owned(), "SPX".to_owned());
+            Value { text, before, is_requested: false, meanings: &[] }
+        };
         let action = |text| Action::new(Stage::Shape, PATH, Kind::Value(value(text)), "");
         let entry = |boot: &str| {
             let managed =
@@ -160,6 +168,8 @@ mod tests {
             ("CPX\n", "SPX", Some(&second), "restore SPX", "restore SPX"),
             ("SPX\n", "SPX", Some(&second), "gone", "gone"),
             ("DPX\n", "CPX", Some(&second), "set CPX", "gone"),
+            // A load of the driver has reset the mode, which is restored.
+            ("DPX\n", "SPX", None, "set SPX", "gone"),
         ] {
             put(PATH, now);
             let found = crate::kinds::file::observe(&root, Path::new(PATH)).unwrap();

@@ -71,6 +71,8 @@ pub enum KindName {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
     pub text: String,
+    /// The value to which an undo returns: the one before the first write, which the kernel may have changed since.
+    pub before: String,
     /// The kernel only keeps the value as a request, which takes effect later: the file says the old one until then.
     pub is_requested: bool,
     /// What errors of the kernel mean here, by errno: what to do.

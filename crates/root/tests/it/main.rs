@@ -6,5 +6,6 @@
 )]
 
 mod concurrent_replace;
+mod hanging_reads;
 mod preserved_attributes;
 mod root;

@@ -11,7 +11,6 @@
 mod alerts;
 mod compare;
 mod daemon_files;
-mod hanging_reads;
 mod health;
 mod index;
 mod processes;

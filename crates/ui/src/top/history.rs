@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, VecDeque};
 use inventory::snapshot::Snapshot;
 
 use super::rows::CardKey;
-use super::say;
 
 /// How many readings are kept: more than the widest sparkline shows.
 const MOST: usize = 32;
@@ -32,7 +31,7 @@ impl History {
         for card in &snapshot.cards {
             let key = CardKey::of(card);
             let mut readings = self.cards.remove(&key).unwrap_or_default();
-            push(&mut readings.celsius, say::temperature(card));
+            push(&mut readings.celsius, card.limiting_celsius());
             push(&mut readings.watts, card.watts());
             cards.insert(key, readings);
         }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use inventory::snapshot::Snapshot;
 use root::Place;
+use root::patient::{self, DEADLINE, PATIENCE, Patient};
 use serde::{Deserialize, Serialize};
 use telemetry::exporter::Exporter;
-use telemetry::patient::{self, DEADLINE, PATIENCE, Patient};
 
 /// What one scrape of the machine gives.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

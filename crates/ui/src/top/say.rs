@@ -82,12 +82,6 @@ pub fn celsius(value: Option<f64>) -> String {
     or_unknown(value.map(|value| format!("{value:.0} °C")))
 }
 
-/// The temperature by which a card limits itself: of its hottest spot where the driver tells it.
-pub fn temperature(card: &Card) -> Option<f64> {
-    let of = |name: &str| card.temperatures().find(|(sensor, _)| *sensor == name);
-    of("junction").or_else(|| of("edge")).or_else(|| card.temperatures().next()).map(|(_, celsius)| celsius)
-}
-
 pub fn count(value: Option<impl Into<u64>>) -> String {
     or_unknown(value.map(|value| value.into().to_string()))
 }

@@ -267,8 +267,11 @@ impl<'f> Machine<'f> {
 
     /// sshd is gone, with its sessions: connections are refused.
     pub fn kill_sshd(&self) {
-        // A child of its may have ended by itself meanwhile.
-        self.shell("kill -KILL $(pidof sshd) || true").well();
+        // An sshd that is about to divide holds the port twice, and a killed process closes its files a little later.
+        eventually("no sshd is left", || {
+            self.shell("if pids=$(pidof sshd); then kill -KILL $pids || true; else echo none; fi").well()
+                == "none\n"
+        });
     }
 
     /// Starts sshd anew.

@@ -75,6 +75,43 @@ fn real_a_path_that_is_another_device_already_is_refused_by_name() {
     assert_eq!(renders(&stage.config()), ["renderD128"], "the same device is kept, not doubled");
 }
 
+/// Render nodes stay when a card is divided otherwise: only its mode says that they are other partitions now.
+#[test]
+fn real_a_gpu_of_a_card_in_another_mode_is_never_given() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let modes = [
+        (Some("CPX\n"), None),
+        (Some("SPX\n"), Some("its card is in SPX, and the policy was written for CPX")),
+        (None, Some("its card's mode is not known")),
+    ];
+    for (mode, problem) in modes {
+        let stage = Stage::with_nodes();
+        let mut policy = policy("all", "all");
+        policy["gpus"][0]["compute"] = json!("CPX");
+        stage.write("wrapper.json", policy.to_string());
+        let folder = stage.path("sys/bus/pci/devices/0000:64:00.0");
+        std::fs::create_dir_all(&folder).unwrap();
+        if let Some(mode) = mode {
+            std::fs::write(folder.join("current_compute_partition"), mode).unwrap();
+        }
+        let asking = stage.create(config(ASKING));
+        match problem {
+            None => assert!(asking.runs(), "{asking:?}"),
+            Some(problem) => {
+                assert!(failed_with(&asking, problem), "{mode:?}: {asking:?}");
+                // The default gives the other card's GPU.
+                let default = stage.create(config(&[]));
+                assert!(
+                    default.runs() && renders(&stage.config()) == ["renderD129"],
+                    "{mode:?}: {default:?}"
+                );
+            }
+        }
+    }
+}
+
 fn failed_with(outcome: &Outcome, part: &str) -> bool {
     let reported = outcome.messages("error");
     !outcome.runs() && reported.len() == 1 && reported[0].contains(part)

@@ -31,15 +31,24 @@ pub(super) struct Apt {
 }
 
 impl Apt {
-    /// Makes its state in this folder, and reads the suite's lists.
+    /// Makes its state in this folder, and reads the suite's lists of packages.
     pub(super) fn of(suite: &str, state: PathBuf) -> Result<Self> {
+        Self::reading("deb", suite, state)
+    }
+
+    /// Reads the suite's lists of source packages too.
+    pub(super) fn with_sources(suite: &str, state: PathBuf) -> Result<Self> {
+        Self::reading("deb deb-src", suite, state)
+    }
+
+    fn reading(types: &str, suite: &str, state: PathBuf) -> Result<Self> {
         for part in ["lists/partial", "cache/archives/partial"] {
             let folder = state.join(part);
             fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         }
         for (name, text) in [
             ("status", String::new()),
-            ("debian.sources", sources(suite, &mirror())),
+            ("debian.sources", sources(types, suite, &mirror())),
             ("apt.conf", configuration(&state)),
         ] {
             let path = state.join(name);
@@ -75,6 +84,13 @@ impl Apt {
         fs::create_dir_all(into).with_context(|| format!("making {}", into.display()))?;
         self.get(&["download"]).arguments(packages.iter().map(AsRef::as_ref)).inside(into).run()?;
         archives(into)
+    }
+
+    /// Downloads the files of a source package into a folder, which is made, without unpacking them.
+    pub(super) fn download_source(&self, package: &str, into: &Path) -> Result<Vec<PathBuf>> {
+        fs::create_dir_all(into).with_context(|| format!("making {}", into.display()))?;
+        self.get(&["source", "--only-source", "--download-only", package]).inside(into).run()?;
+        entries(into)
     }
 
     /// Downloads packages with all that they depend on.
@@ -140,8 +156,8 @@ fn first_main_mirror(known: &str) -> Option<&str> {
     known.lines().map(|line| line.trim_end_matches('/')).find(|uri| uri.ends_with("/debian"))
 }
 
-fn sources(suite: &str, mirror: &str) -> String {
-    format!("Types: deb\nURIs: {mirror}\nSuites: {suite}\nComponents: main\nSigned-By: {KEYRING}\n")
+fn sources(types: &str, suite: &str, mirror: &str) -> String {
+    format!("Types: {types}\nURIs: {mirror}\nSuites: {suite}\nComponents: main\nSigned-By: {KEYRING}\n")
 }
 
 /// apt's own user could not write below a home folder, so that apt stays the user who calls it. A mirror may hold sid as
@@ -156,9 +172,13 @@ fn configuration(state: &Path) -> String {
     )
 }
 
-fn archives(folder: &Path) -> Result<Vec<PathBuf>> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))?;
-    let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    Ok(entries.filter_map(Result::ok).map(|entry| entry.path()).collect())
+}
+
+fn archives(folder: &Path) -> Result<Vec<PathBuf>> {
+    let paths = entries(folder)?.into_iter();
     let archives: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|extension| extension == "deb")).collect();
     ensure!(!archives.is_empty(), "apt-get left no .deb in {}", folder.display());
@@ -214,6 +234,6 @@ mod tests {
         for line in configuration.lines().filter(|line| line.starts_with("Dir::")) {
             assert!(line.contains("\"/place") || line.contains("\"/dev/null\""), "{line}");
         }
-        assert!(sources("sid", MIRROR).contains(&format!("Signed-By: {KEYRING}")));
+        assert!(sources("deb", "sid", MIRROR).contains(&format!("Signed-By: {KEYRING}")));
     }
 }

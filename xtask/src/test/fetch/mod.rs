@@ -3,8 +3,10 @@
 mod apt;
 mod environment;
 pub(crate) mod kernels;
+mod kubelet;
 mod linux_source;
 mod modules;
+mod rust;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,6 +46,10 @@ enum Recipe {
     Source,
     /// amdgpu.ko of several kernels: `modules`.
     Modules,
+    /// A kubelet built from a source package: `kubelet`.
+    Kubelet,
+    /// A compiler with its library's source: `rust`.
+    Rust,
     /// PyPI's releases that this file lists, and whether Debian's python3-apt is among their modules.
     Python(&'static str, Apt),
     /// npm's releases that package-lock.json in this folder lists.
@@ -85,6 +91,13 @@ const COMPONENTS: &[Component] = &[
             Needed::Too,
         ),
         variables: &[("ROCWORKER_CONTAINERD_SID", "tree/usr/bin/containerd")],
+    },
+    // CNI's plugins 1.9 (November 2026), for pods through containerd's CRI
+    Component {
+        what: "CNI's plugins",
+        folder: "cni/sid",
+        recipe: Recipe::Packages("sid", &["containernetworking-plugins"], Needed::Not),
+        variables: &[("ROCWORKER_CNI", "tree/usr/lib/cni")],
     },
     // Programs of another project that read what rocworker writes. Debian's packages would start services on every address.
     Component {
@@ -131,6 +144,13 @@ const COMPONENTS: &[Component] = &[
         recipe: Recipe::Modules,
         variables: &[("ROCWORKER_AMDGPU_MODULES", "")],
     },
+    // Kubernetes 1.20.2, which speaks the CRI of Debian 12's containerd and knows no CDI devices
+    Component {
+        what: "a kubelet",
+        folder: "kubelet",
+        recipe: Recipe::Kubelet,
+        variables: &[("ROCWORKER_KUBELET", kubelet::PROGRAM)],
+    },
     // rocm-smi 6.4 and amd-smi 10.1 (November 2026) with the Python that runs them: AMD's own readers of a card's files
     Component {
         what: "rocm-smi and amd-smi",
@@ -149,6 +169,29 @@ const COMPONENTS: &[Component] = &[
         ),
         variables: &[("ROCWORKER_ROCM_HEADERS", "tree/usr/include")],
     },
+    // What the kubelet of Kubernetes 1.32 says to device plugins and monitors, and that of 1.36 to container runtimes
+    // (November 2026), in protobuf
+    Component {
+        what: "the kubelet's APIs",
+        folder: "kubelet-apis",
+        recipe: Recipe::Packages(
+            "sid",
+            &["golang-github-kubernetes-kubelet-dev", "golang-k8s-cri-api-dev"],
+            Needed::Not,
+        ),
+        variables: &[
+            ("ROCWORKER_KUBELET_APIS", "tree/usr/share/gocode/src/k8s.io/kubelet/pkg/apis"),
+            ("ROCWORKER_CRI_API", "tree/usr/share/gocode/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto"),
+        ],
+    },
+    // Go 1.27 and purego 0.11 (November 2026), by which TensorFusion's hypervisor loads a provider. Debian's Go before sid's is
+    // older than purego asks for. The packages' names have no version, so that sid may move on.
+    Component {
+        what: "Go and purego",
+        folder: "go/sid",
+        recipe: Recipe::Packages("sid", &["golang-go", "golang-github-ebitengine-purego-dev"], Needed::Too),
+        variables: &[("ROCWORKER_GO", "tree/usr/lib/go"), ("ROCWORKER_GO_PATH", "tree/usr/share/gocode")],
+    },
     Component {
         what: CHARMCRAFT,
         folder: "charmcraft",
@@ -162,6 +205,13 @@ const COMPONENTS: &[Component] = &[
         recipe: Recipe::Python("crates/telemetry/tests/it/alerts/requirements.txt", Apt::Absent),
         variables: &[("ROCWORKER_GRAFANA_SDK", "")],
     },
+    // What reads deploy/kubernetes: schemas and kubectl of Kubernetes 1.37, and Google's CEL (November 2026)
+    Component {
+        what: "kubectl, Kubernetes' schemas and CEL",
+        folder: "kubernetes-tools",
+        recipe: Recipe::Python("crates/device-plugin/tests/it/deploy/requirements.txt", Apt::Absent),
+        variables: &[("ROCWORKER_KUBERNETES_TOOLS", "")],
+    },
     Component {
         what: "axe and Chromium's driver",
         folder: "browser",
@@ -169,6 +219,14 @@ const COMPONENTS: &[Component] = &[
         variables: &[("ROCWORKER_BROWSER", "")],
     },
 ];
+
+/// Only a part of `cargo xtask test --all` needs it, which fetches it.
+const RUST: Component = Component {
+    what: "Rust with its library's source",
+    folder: "rust/sid",
+    recipe: Recipe::Rust,
+    variables: &[],
+};
 
 const PROMETHEUS: &str = "Prometheus and node_exporter";
 const CHARMCRAFT: &str = "charmcraft";
@@ -203,6 +261,12 @@ pub(super) fn variables() -> Result<Vec<(&'static str, PathBuf)>> {
 /// The folder with prometheus, promtool and node_exporter, fetched if it is not there.
 pub(crate) fn prometheus() -> Result<PathBuf> {
     Ok(named(PROMETHEUS)?.join("tree/usr/bin"))
+}
+
+/// A compiler beside whose library lies its source, fetched if it is not there.
+pub(crate) fn rust() -> Result<PathBuf> {
+    RUST.fetch(Privilege::Root)?;
+    Ok(RUST.place()?.join(rust::PROGRAM))
 }
 
 /// `cargo xtask charmcraft`: fetches its environment if it is not there.
@@ -240,6 +304,8 @@ impl Recipe {
             Self::Packages(..) | Self::System(..) => format!("{self:?}"),
             Self::Source => linux_source::recipe(),
             Self::Modules => modules::recipe(),
+            Self::Kubelet => kubelet::recipe(),
+            Self::Rust => rust::recipe(),
             Self::Python(list, _) => environment::list(list)?,
             Self::Npm(folder) => environment::list(&format!("{folder}/package-lock.json"))?,
         };
@@ -255,6 +321,8 @@ impl Recipe {
             Self::Kernel(suite) => kernels::unpack(place, suite),
             Self::Source => linux_source::fetch(place),
             Self::Modules => modules::fetch(place),
+            Self::Kubelet => kubelet::fetch(place),
+            Self::Rust => rust::fetch(place),
             Self::Python(list, apt) => environment::python(place, list, *apt),
             Self::Npm(folder) => environment::npm(place, folder),
         }

@@ -166,10 +166,10 @@ fn cell(
         Field::Busy => say::percent(card.readings.busy_percent),
         Field::Memory => say::memory_of(card),
         Field::MemoryShare => say::memory_share(card),
-        Field::Temperature(0) => say::celsius(say::temperature(card)),
+        Field::Temperature(0) => say::celsius(card.limiting_celsius()),
         Field::Temperature(width) => {
             let line = history.map(|it| sparkline(&it.celsius, CELSIUS.0, CELSIUS.1, width));
-            format!("{} {}", say::celsius(say::temperature(card)), line.unwrap_or_default())
+            format!("{} {}", say::celsius(card.limiting_celsius()), line.unwrap_or_default())
         }
         Field::Power(width) => {
             let highest = card.watts_limit().unwrap_or_else(|| most(history));

@@ -211,7 +211,8 @@ fn real_containerd_obeys_what_an_image_says_in_its_environment_and_what_override
         let containerd = Containerd::on_demo(&engine, &unpacked, ASKED);
         let folder = containerd.outside("/stage/made");
         fs::create_dir(&folder).unwrap();
-        image::write(&folder, &folder.join("image.tar"), &["PATH=/bin", "AMD_VISIBLE_DEVICES=1"]);
+        let environment = ["PATH=/bin", "AMD_VISIBLE_DEVICES=1"];
+        image::write(&folder, &folder.join("image.tar"), &environment, &look::look("image"));
         containerd.ctr(&["images", "import", "/stage/made/image.tar"]).well();
         let run = |flags: &[&str]| {
             let cgroup = format!("/{}/image", containerd.host().cgroup());

@@ -12,7 +12,7 @@ use support::real;
 /// Where the package puts it (crates/engines/src/program.rs).
 const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 
-fn host(engine: &Engine) -> Option<Host> {
+pub(super) fn host(engine: &Engine) -> Option<Host> {
     let program = real::require_root_and_built("ROCWORKER_PROGRAM", &["unshare"])?;
     let unpacked = engine.unpacked()?;
     let stage = machine::stage(&Machine::demo(), ASKED);

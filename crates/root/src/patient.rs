@@ -1,7 +1,7 @@
 //! Reads that hang. The read of a file of a driver can wait for ever, in a state that no signal ends.
 //!
 //! So a thread of its own does the reading, and the caller watches it. A thread that stays in one read for too long is left
-//! behind, and another begins anew without that path ([`root::Stuck`]). When the read comes back, the thread ends. So each
+//! behind, and another begins anew without that path ([`Stuck`]). When the read comes back, the thread ends. So each
 //! path that hangs costs one thread, and later runs cost none.
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use root::{Place, Root, Stuck, Watch};
+use crate::{Place, Root, Stuck, Watch};
 
 /// A file of a driver answers within milliseconds.
 pub const PATIENCE: Duration = Duration::from_millis(500);
@@ -25,7 +25,7 @@ const MOST_LEFT: usize = 128;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
-    Root(#[from] root::Error),
+    Root(#[from] crate::Error),
     #[error("reading took longer than {} s; the read that was waiting then: {}", .deadline.as_secs(), path.display())]
     Late { deadline: Duration, path: PathBuf },
     #[error("{MOST_LEFT} reads do not come back, the last of {}: look for the driver's messages: journalctl -k", path.display())]
@@ -54,7 +54,7 @@ type Job<T> = Box<dyn FnOnce(&Root) -> T + Send>;
 #[derive(Debug)]
 struct Worker<T> {
     jobs: Sender<Job<T>>,
-    results: Receiver<Result<T, root::Error>>,
+    results: Receiver<Result<T, crate::Error>>,
     reads: Arc<Reads>,
 }
 
@@ -104,7 +104,7 @@ impl<T: Send + 'static> Patient<T> {
     }
 
     /// Runs `job` and returns its result. Where the job meets a path that hangs, it runs again from its
-    /// beginning, and that path then gives [`root::Error::NoAnswer`].
+    /// beginning, and that path then gives [`crate::Error::NoAnswer`].
     ///
     /// # Errors
     /// When the Root cannot be opened, or a run lasts longer than its deadline.
@@ -168,7 +168,7 @@ impl<T: Send + 'static> Patient<T> {
 }
 
 enum Waited<T> {
-    Done(Result<T, root::Error>),
+    Done(Result<T, crate::Error>),
     /// One read took too long, and its worker is abandoned.
     Left,
     /// All reads together took longer than the deadline.

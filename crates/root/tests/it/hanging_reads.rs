@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use root::Root;
+use root::patient::{Error, Patient};
 use support::fuse::{self, Fault, Served};
-use telemetry::patient::{Error, Patient};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_millis(200);

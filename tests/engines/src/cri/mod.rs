@@ -1,0 +1,7 @@
+//! Pods by the Container Runtime Interface, as a kubelet runs them.
+
+mod api;
+mod client;
+mod node;
+
+pub use node::{Container, Node, Parts, Pod};
