@@ -80,7 +80,18 @@ fn answered(root: &Path, command: &str) -> Output {
 }
 
 #[test]
+fn real_kills_at_twenty_moments_of_set_and_reset_leave_what_the_next_set_finishes() {
+    kills_leave_what_the_next_set_finishes(20);
+}
+
+#[test]
+#[ignore = "cargo xtask test --all"]
 fn real_kills_at_a_hundred_moments_of_set_and_reset_leave_what_the_next_set_finishes() {
+    kills_leave_what_the_next_set_finishes(100);
+}
+
+/// Kills a set and a reset by turns, at moments that lie evenly over the time that a whole set takes.
+fn kills_leave_what_the_next_set_finishes(moments: u32) {
     if !fuse::require() {
         return;
     }
@@ -89,7 +100,7 @@ fn real_kills_at_a_hundred_moments_of_set_and_reset_leave_what_the_next_set_fini
     let began = Instant::now();
     answer(machine.root(), "partition set cores");
     let whole = began.elapsed();
-    for n in 0..100 {
+    for n in 0..moments {
         fresh(&machine);
         let mut command = Command::new(ROCWORKER);
         command.arg("--root").arg(machine.root());
@@ -100,7 +111,7 @@ fn real_kills_at_a_hundred_moments_of_set_and_reset_leave_what_the_next_set_fini
             command.args(["partition", "reset"]);
         }
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let after = whole.mul_f64(f64::from(n) / 100.0);
+        let after = whole.mul_f64(f64::from(n) / f64::from(moments));
         std::thread::sleep(after.min(Duration::from_secs(5)));
         child.kill().unwrap();
         child.wait().unwrap();
