@@ -9,6 +9,7 @@ pub mod envelope;
 pub mod field;
 pub mod header;
 pub mod message;
+pub mod v1;
 
 /// Bytes that are no message, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
