@@ -8,9 +8,10 @@ use hip_protocol::message;
 
 const DOCUMENT: &str = include_str!("../../PROTOCOL.md");
 
-/// Bytes that differ, so that a field at another place has another value. None makes an f32 that is no number.
+/// Bytes that differ, so that a field at another place has another value. Their highest bit tells i32 from u32, and no
+/// four of them are an f32 that is no number.
 fn pattern(length: usize) -> Vec<u8> {
-    (1..=length).map(|byte| byte as u8).collect()
+    (0..length).map(|byte| 0x81 + byte as u8).collect()
 }
 
 /// The code of a call, its fields and its reply's, as `Debug` shows them when they are read from the pattern.
