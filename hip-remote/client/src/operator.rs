@@ -3,6 +3,7 @@
 //! The webhook sets `TENSOR_FUSION_OPERATOR_GET_CONNECTION_URL`, whose query names the connection. The operator holds the
 //! request while the worker starts, for up to 5 minutes (internal/server/router/connection.go of TensorFusion).
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hip_transport::Address;
@@ -63,15 +64,15 @@ fn ask(url: &str, token: &str, patience: Duration) -> Result<String, String> {
 /// Reads `native+IP+PORT+POD-REVISION`. The last part changes when the worker's pod does, and is for the operator.
 fn address(connection: &str) -> Result<Address, String> {
     let connection = connection.trim();
-    let refused = |reason: &str| format!("{VARIABLE}: the operator answers {connection:?}: {reason}");
+    let refused = |reason: &str| Err(format!("{VARIABLE}: the operator answers {connection:?}: {reason}"));
     match *connection.split('+').collect::<Vec<_>>() {
-        ["native", host, port, _] if host.contains(':') => format!("[{host}]:{port}"),
-        ["native", host, port, _] => format!("{host}:{port}"),
-        [""] => return Err(refused("TensorFusion deleted the connection while this program waited for it")),
-        _ => return Err(refused("native+IP+PORT+POD is what this program can use")),
+        ["native", host, port, _] => match (host.parse::<IpAddr>(), port.parse()) {
+            (Ok(host), Ok(port)) => Ok(Address::Tcp { host: host.to_string(), port }),
+            _ => refused("the worker's IP address and port are none"),
+        },
+        [""] => refused("TensorFusion deleted the connection while this program waited for it"),
+        _ => refused("this program can use native+IP+PORT+POD alone"),
     }
-    .parse()
-    .map_err(|error| refused(&format!("{error}")))
 }
 
 #[cfg(test)]
@@ -109,7 +110,7 @@ mod tests {
         let request = server.join().unwrap().to_lowercase();
         assert!(request.starts_with("get /api/connection?name=a-tf-1&namespace=b http/1.1\r\n"), "{request}");
         assert!(request.contains("\r\nauthorization: bearer the-token\r\n"), "{request}");
-        assert_eq!(address(&answer).unwrap(), "10.42.0.7:8000".parse().unwrap());
+        assert_eq!(address(&answer).unwrap().to_string(), "10.42.0.7:8000");
     }
 
     #[test]
@@ -157,12 +158,13 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_no_address_is_refused() {
-        assert_eq!(address("native+fd00::7+8000+a-1\n").unwrap(), "[fd00::7]:8000".parse().unwrap());
+        assert_eq!(address("native+fd00::7+8000+a-1\n").unwrap().to_string(), "[fd00::7]:8000");
         for (connection, reason) in [
             ("", "deleted the connection"),
             ("shmem+/dev/shm/a+1024+0", "native+IP+PORT+POD"),
             ("native+10.0.0.1+8000", "native+IP+PORT+POD"),
-            ("native+10.0.0.1+eight+a-1", "eight"),
+            ("native+10.0.0.1+eight+a-1", "are none"),
+            ("native+unix:/tmp/a+8000+a-1", "are none"),
         ] {
             let refused = address(connection).unwrap_err();
             assert!(refused.contains(reason), "{refused}");
