@@ -14,6 +14,7 @@ mod dist;
 #[cfg(test)]
 mod documents;
 mod fuzz;
+mod hip_remote;
 mod metrics;
 mod pci_ids;
 mod picture;
@@ -37,7 +38,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 11] = [
+const TASKS: [Task; 12] = [
     Task {
         name: "test",
         help: "\
@@ -76,6 +77,14 @@ cargo xtask provider
     makes TensorFusion's provider, libaccelerator_amd.so and libaccelerator_amd_v1.so, and their headers, in
     target/provider",
         run: provider::run,
+    },
+    Task {
+        name: "hip-remote",
+        help: "\
+cargo xtask hip-remote [--dev]
+    makes HIP over the network in target/hip-remote: lib has the libraries that programs of ROCm 5, 6 and 7 load,
+    bin has rocworker-hip-run and rocworker-hip-worker. --dev builds faster and does not optimise",
+        run: hip_remote::run,
     },
     Task {
         name: "fuzz",

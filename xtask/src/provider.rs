@@ -64,7 +64,7 @@ pub(crate) fn built() -> Result<PathBuf> {
 }
 
 /// A folder in which the linker finds the unwinder as an archive, so that the library needs no libgcc_s.so beside libc.
-fn unwinder(folder: &Path) -> Result<PathBuf> {
+pub(crate) fn unwinder(folder: &Path) -> Result<PathBuf> {
     let archive = Command::new(["gcc", "-print-file-name=libgcc_eh.a"]).read()?;
     let linked = folder.join("link");
     fs::create_dir_all(&linked).with_context(|| format!("making {}", linked.display()))?;

@@ -1,0 +1,4 @@
+//! How the releases of ROCm's HIP library differ: symbols and their versions, structs, numbers, names of errors. No I/O.
+
+pub mod release;
+pub mod symbols;

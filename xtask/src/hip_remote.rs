@@ -1,0 +1,180 @@
+//! HIP over the network: the client's libraries and the programs of hip-remote, as they ship.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use hip_abi::release::Release;
+use hip_abi::symbols;
+
+use crate::command::Command;
+use crate::programs;
+use crate::provider::{copy, unwinder};
+use crate::refusal::Refusal;
+use crate::repository;
+
+/// For LD_PRELOAD before a HIP library that is already there.
+const STUB: &str = "libhip_client_stub.so";
+
+/// The packages, named as their programs.
+const PROGRAMS: [&str; 2] = ["rocworker-hip-run", "rocworker-hip-worker"];
+
+/// The oldest glibc that the libraries run with.
+const GLIBC: u32 = 34;
+
+/// `cargo xtask hip-remote`.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let profile = match arguments {
+        [] => Profile { flag: "--release", folder: "release" },
+        [only] if only == "--dev" => Profile { flag: "--profile=dev", folder: "debug" },
+        _ => {
+            let given = arguments.join(" ");
+            return Err(Refusal::new(format!(
+                "hip-remote takes --dev alone, and these arguments were given: {given}"
+            )));
+        }
+    };
+    println!("{}", built(&profile)?.display());
+    Ok(())
+}
+
+struct Profile {
+    flag: &'static str,
+    folder: &'static str,
+}
+
+/// Builds the programs and the libraries into a folder with `bin` and `lib`.
+fn built(profile: &Profile) -> Result<PathBuf> {
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    if !programs::is_installed(&target) {
+        return Err(Refusal::new(format!(
+            "HIP's libraries need glibc, and Rust's library for that is not installed: run `rustup target add {target}`"
+        )));
+    }
+    let folder = repository::target().join("hip-remote");
+    let [bin, lib, link] = ["bin", "lib", "link"].map(|name| folder.join(name));
+    for folder in [&bin, &lib, &link] {
+        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    }
+    let workspace = repository::top().join("hip-remote");
+    Command::new([
+        "cargo",
+        "build",
+        "--locked",
+        profile.flag,
+        "--target",
+        &target,
+        "--package",
+        "hip-client",
+    ])
+    .arguments(PROGRAMS.iter().flat_map(|name| ["--package", name]))
+    .environment("CARGO_TARGET_DIR", repository::target())
+    .inside(workspace)
+    .run()?;
+    let made = repository::target().join(target).join(profile.folder);
+    for program in PROGRAMS {
+        replace(&made.join(program), &bin.join(program))?;
+    }
+    let client = made.join("libhip_client.a");
+    let unwinder = unwinder(&link)?;
+    for release in Release::ALL {
+        let soname = release.soname();
+        library(&client, release, &soname, &link, &unwinder, &lib)?;
+    }
+    library(&client, Release::Rocm7, STUB, &link, &unwinder, &lib)?;
+    let newest = lib.join("libamdhip64.so");
+    // A link of an earlier run may lead elsewhere.
+    if newest.is_symlink() {
+        fs::remove_file(&newest).with_context(|| format!("removing {}", newest.display()))?;
+    }
+    symlink(Release::Rocm7.soname(), &newest).with_context(|| format!("making {}", newest.display()))?;
+    Ok(folder)
+}
+
+/// Copies a file into the place of one that a process may be running.
+fn replace(from: &Path, to: &Path) -> Result<()> {
+    let beside = to.with_extension("new");
+    copy(from, &beside)?;
+    fs::rename(&beside, to).with_context(|| format!("renaming {} to {}", beside.display(), to.display()))
+}
+
+/// Links the client as one release's library. rustc gives no version script to a cdylib, so that gcc links.
+fn library(
+    client: &Path,
+    release: Release,
+    soname: &str,
+    link: &Path,
+    unwinder: &Path,
+    lib: &Path,
+) -> Result<()> {
+    let listed = Command::new(["nm", "--defined-only", "--extern-only", "--format=posix"])
+        .arguments([client])
+        .read()?;
+    let defined: BTreeSet<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
+    let [script, stubs, linked] =
+        [format!("{soname}.map"), format!("{soname}.c"), soname.to_owned()].map(|name| link.join(name));
+    write(&script, &symbols::version_script(release))?;
+    write(&stubs, &symbols::stubs(release, &defined))?;
+    Command::new([
+        "gcc",
+        "-shared",
+        "-O2",
+        "-fPIC",
+        "-Wall",
+        "-Werror",
+        "-Wno-builtin-declaration-mismatch",
+        "-o",
+    ])
+    .arguments([&linked, &stubs])
+    .arguments([format!("-Wl,-soname,{soname}"), format!("-Wl,--version-script,{}", script.display())])
+    // The library has threads: its code stays, whatever closes it. What it lacks is told here, not to a program.
+    .arguments(["-Wl,-z,nodelete", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,--gc-sections", "-Wl,--whole-archive"])
+    .arguments([client])
+    .arguments([Path::new("-Wl,--no-whole-archive"), &unwinder.join("libgcc_s.a"), Path::new("-lm")])
+    .run()?;
+    check(&linked, release)?;
+    replace(&linked, &lib.join(soname))
+}
+
+/// Compares what a library gives and takes with the release's list and with the oldest glibc.
+fn check(library: &Path, release: Release) -> Result<()> {
+    let shown = library.display();
+    let listed = Command::new(["nm", "--dynamic", "--format=posix", "--with-symbol-versions"])
+        .arguments([library])
+        .read()?;
+    let mut exported = BTreeSet::new();
+    for line in listed.lines() {
+        let mut words = line.split(' ');
+        let (Some(symbol), Some(kind)) = (words.next(), words.next()) else {
+            continue;
+        };
+        let needed = symbol.split_once('@').map_or(symbol, |(_, version)| version.trim_start_matches('@'));
+        match kind {
+            "U" if !glibc_has(needed) => {
+                bail!("{shown} needs {symbol}, and only glibc 2.{GLIBC} and its symbols may be needed")
+            }
+            "U" | "w" | "A" => {}
+            _ => {
+                exported.insert(symbol.replace("@@", " "));
+            }
+        }
+    }
+    let wanted: BTreeSet<String> =
+        symbols::of(release).map(|symbol| format!("{} {}", symbol.name, symbol.version)).collect();
+    if exported != wanted {
+        let differing: Vec<_> = exported.symmetric_difference(&wanted).map(String::as_str).collect();
+        bail!("{shown} and the list of release {} differ in {}", release.number(), differing.join(", "));
+    }
+    Ok(())
+}
+
+fn glibc_has(version: &str) -> bool {
+    let minor = version.strip_prefix("GLIBC_2.").and_then(|rest| rest.split('.').next());
+    minor.and_then(|minor| minor.parse::<u32>().ok()).is_some_and(|minor| minor <= GLIBC)
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    fs::write(file, text).with_context(|| format!("writing {}", file.display()))
+}
