@@ -15,7 +15,8 @@ PROVIDER = target/provider
 compile = $(CC) -std=c11 -Wall -Wextra -I$(PROVIDER) -o $(PROVIDER)/$(1) crates/accelerator-amd/tests/c/$(1).c -ldl -pthread
 
 .PHONY: help amd test-amd-run dump-amd docker-build-amd-provider docker-build-amd-provider-therock \
-    docker-push-amd-provider docker-push-amd-provider-therock
+    docker-push-amd-provider docker-push-amd-provider-therock \
+    docker-build-hip-client docker-build-hip-worker docker-push-hip-client docker-push-hip-worker
 
 help:
 	@echo "make amd                                 builds $(PROVIDER)/libaccelerator_amd.so"
@@ -25,6 +26,10 @@ help:
 	@echo "make docker-push-amd-provider            pushes it"
 	@echo "make docker-build-amd-provider-therock   builds $(IMAGE)-therock, with ROCm"
 	@echo "make docker-push-amd-provider-therock    pushes it"
+	@echo "make docker-build-hip-client             builds $(IMG_REGISTRY)/tensor-fusion-hip-client:$(VERSION), for pods that use remote GPUs"
+	@echo "make docker-build-hip-worker             builds $(IMG_REGISTRY)/tensor-fusion-hip-worker:$(VERSION), which serves them"
+	@echo "make docker-push-hip-client              pushes it"
+	@echo "make docker-push-hip-worker              pushes it"
 
 amd:
 	cargo xtask provider
@@ -49,3 +54,10 @@ docker-push-amd-provider:
 
 docker-push-amd-provider-therock:
 	$(CONTAINER_TOOL) push $(IMAGE)-therock
+
+docker-build-hip-client docker-build-hip-worker: docker-build-%: hip-remote
+	$(CONTAINER_TOOL) build $(BUILD_FLAGS) --file deploy/tensorfusion/Containerfile.$* \
+	    --tag $(IMG_REGISTRY)/tensor-fusion-$*:$(VERSION) .
+
+docker-push-hip-client docker-push-hip-worker: docker-push-%:
+	$(CONTAINER_TOOL) push $(IMG_REGISTRY)/tensor-fusion-$*:$(VERSION)

@@ -11,8 +11,8 @@ use crate::process::Process;
 
 const MOST_PROPERTIES: usize = 64;
 
-/// What this provider can do: report readings. It sets no limit, takes no snapshot, and partitions no card:
-/// `rocworker partition` does that outside of TensorFusion.
+/// What this provider can do: report readings. rocworker-hip-worker serves pods elsewhere. The provider sets no limit,
+/// takes no snapshot, and partitions no card: `rocworker partition` does that outside of TensorFusion.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct VirtualizationCapabilities {
@@ -35,7 +35,7 @@ pub(crate) const CAPABILITIES: VirtualizationCapabilities = VirtualizationCapabi
     supports_hard_isolation: false,
     supports_snapshot: false,
     supports_metrics: true,
-    supports_remoting: false,
+    supports_remoting: true,
     padding: [0; 2],
     max_partitions: 0,
     max_workers_per_device: 0,

@@ -5,6 +5,7 @@ mod objects;
 mod real_kubectl;
 mod real_rules;
 mod real_schemas;
+mod remote;
 mod script;
 
 use std::fs;

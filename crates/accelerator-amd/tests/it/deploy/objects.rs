@@ -92,6 +92,43 @@ fn the_pod_asks_for_a_part_of_a_shared_gpu_of_amds() {
 }
 
 #[test]
+fn the_remote_pod_asks_for_what_the_local_one_asks() {
+    let annotations = |name: &str| yaml(name)["metadata"]["annotations"].as_object().unwrap().clone();
+    let (mut local, mut remote) = (annotations("workload.yaml"), annotations("remote-workload.yaml"));
+    let is_local = "tensor-fusion.ai/is-local-gpu";
+    assert_eq!(
+        [local.remove(is_local), remote.remove(is_local)],
+        [Some(json!("true")), Some(json!("false"))]
+    );
+    assert_eq!(local, remote);
+}
+
+#[test]
+fn client_and_worker_find_their_halves_of_the_key() {
+    let pool = yaml("gpupool.yaml");
+    let [client, worker] = ["client", "worker"].map(|one| &pool["spec"]["componentConfig"][one]);
+    let pod = &worker["podTemplate"]["template"]["spec"];
+    for (spec, container, secret) in [
+        (&client["patchToPod"]["spec"], &client["patchToContainer"], "hip-client-key"),
+        (pod, &pod["containers"][0], "hip-worker-key"),
+    ] {
+        let volume = &spec["volumes"][0];
+        // The programs refuse a key that other users may read.
+        assert_eq!(
+            (&volume["secret"]["secretName"], &volume["secret"]["defaultMode"]),
+            (&json!(secret), &json!(0o400))
+        );
+        let mount = json!([{"name": volume["name"], "mountPath": "/etc/rocworker-hip", "readOnly": true}]);
+        assert_eq!(container["volumeMounts"], mount);
+    }
+    let variable = json!([{"name": "ROCWORKER_HIP_KEY", "value": "/etc/rocworker-hip/client.key"}]);
+    assert_eq!(client["patchToContainer"]["env"], variable);
+    assert!(text(&deployed("tensor-fusion-worker.sh")).contains("\nkey=/etc/rocworker-hip/worker.key\n"));
+    // A pod with a GPU of its own node needs no key.
+    assert_eq!(client["patchToPod"]["spec"]["volumes"][0]["secret"]["optional"], true);
+}
+
+#[test]
 fn the_hypervisor_loads_what_its_init_container_copies() {
     let provider = yaml("provider-config.yaml");
     let folder = provider["spec"]["hypervisor"]["ldLibraryPath"].as_str().unwrap();
@@ -115,10 +152,16 @@ fn the_hypervisor_loads_what_its_init_container_copies() {
 
 #[test]
 fn image_and_metadata_are_of_this_version() {
-    let image = &yaml("provider-config.yaml")["spec"]["images"]["middleware"];
-    // Not a bare name: an engine would look for that on Docker Hub, where anyone may have taken it.
+    let images = &yaml("provider-config.yaml")["spec"]["images"];
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(image, &json!(format!("localhost/tensor-fusion-amd-provider:{version}")));
+    // Not a bare name: an engine would look for that on Docker Hub, where anyone may have taken it.
+    let image = |name: &str| format!("localhost/tensor-fusion-{name}:{version}");
+    let expected = json!({
+        "middleware": image("amd-provider"),
+        "remoteClient": image("hip-client"),
+        "remoteWorker": image("hip-worker"),
+    });
+    assert_eq!(images, &expected);
     assert_eq!(yaml("metadata.yaml")["version"], version);
 }
 

@@ -13,7 +13,7 @@ fn files() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(deployed("")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|ending| ending == "yaml"));
-    assert_eq!(files.len(), 7, "{files:?}");
+    assert_eq!(files.len(), 8, "{files:?}");
     files
 }
 
@@ -73,6 +73,10 @@ fn real_schemas_find_a_fault_in_each_file() {
         ("values-amd.yaml", "cluster:", "controller: {images: {}}\ncluster:", "images"),
         ("workload.yaml", "restartPolicy:", "restart:", "restart"),
         ("workload.yaml", "annotations:", "annotation:", "annotation"),
+        ("remote-workload.yaml", "nodeSelector:", "nodeSelectors:", "nodeSelectors"),
+        ("gpupool.yaml", "secretName: hip-worker-key", "secret: hip-worker-key", "secret"),
+        ("gpupool.yaml", "patchToContainer:", "patchToContainers:", "patchToContainers"),
+        ("provider-config.yaml", "remoteWorker:", "remoteWorkers:", "remoteWorkers"),
         ("gpu-info.yaml", "vendor: AMD", "vendor: NVIDIA", "vendor"),
         ("gpu-info.yaml", "fullModelName:", "fullmodelName:", "fullmodelName"),
         ("gpu-info.yaml", "  vendor: AMD", "  vendor: AMD\n  vendor: AMD", "twice"),

@@ -51,18 +51,16 @@ echo "helm $*" >>DESK/called
 if [ -e DESK/helm.fails ]; then echo "Error: chart not found" >&2; exit 1; fi
 "#;
 
-struct Desk {
+/// A script of deploy/tensorfusion, and a folder with stand-ins of what it calls.
+pub(super) struct Desk {
+    script: &'static str,
     folder: TempDir,
 }
 
 impl Desk {
     /// Where everything goes well: two nodes with a GPU each, beside a node of NVIDIA's.
     fn set() -> Self {
-        let desk = Self { folder: tempfile::tempdir().unwrap() };
-        for (name, program) in [("kubectl", KUBECTL), ("helm", HELM)] {
-            desk.put(name, &program.replace("DESK", desk.folder.path().to_str().unwrap()));
-            fs::set_permissions(desk.path(name), fs::Permissions::from_mode(0o755)).unwrap();
-        }
+        let desk = Self::with("test-amd-cluster.sh", &[("kubectl", KUBECTL), ("helm", HELM)]);
         desk.put("node", "True");
         desk.put("hypervisors", "n1 True\nn2 True\nn3 True\n");
         desk.put("pool", "Running 2");
@@ -82,22 +80,31 @@ impl Desk {
         desk
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn with(script: &'static str, programs: &[(&str, &str)]) -> Self {
+        let desk = Self { script, folder: tempfile::tempdir().unwrap() };
+        for (name, program) in programs {
+            desk.put(name, &program.replace("DESK", desk.folder.path().to_str().unwrap()));
+            fs::set_permissions(desk.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        desk
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn put(&self, name: &str, text: &str) {
+    pub(super) fn put(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
     }
 
-    fn called(&self) -> String {
+    pub(super) fn called(&self) -> String {
         let called = fs::read_to_string(self.path("called")).unwrap_or_default();
         called.replace(deployed("").to_str().unwrap(), "DEPLOY/").replace("DEPLOY//", "DEPLOY/")
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub(super) fn run(&self, arguments: &[&str]) -> Output {
         let path = format!("{}:/usr/bin:/bin", self.folder.path().display());
-        Command::new(deployed("test-amd-cluster.sh"))
+        Command::new(deployed(self.script))
             .args(arguments)
             .env("PATH", path)
             .current_dir(self.folder.path())
@@ -106,7 +113,7 @@ impl Desk {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
