@@ -1,0 +1,26 @@
+//! Connections between a program's HIP library and a worker, over TCP or a unix socket, plain or by TLS.
+//!
+//! [`connect`] and [`accept`] give a [`Reader`] and a [`Writer`], which two threads may use at once.
+
+mod address;
+mod connect;
+mod error;
+mod key;
+#[cfg(feature = "make-key")]
+mod make_key;
+mod reader;
+mod refuse;
+mod socket;
+mod tls;
+mod writer;
+
+pub use address::{Address, PORT};
+pub use connect::{accept, connect};
+pub use error::Error;
+pub use key::{ClientKey, WorkerKey};
+pub use reader::{Message, Reader};
+pub use refuse::refuse;
+pub use socket::Shutdown;
+pub use writer::Writer;
+
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,125 @@
+//! A connected socket, and the system calls on it.
+
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, sockopt};
+
+use crate::{Error, Result};
+
+/// How long the peer's kernel may leave bytes unacknowledged. The client's heartbeat has the same time.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(8);
+
+/// `IOV_MAX` of Linux.
+const MOST_SLICES: usize = 1024;
+
+#[derive(Debug)]
+pub(crate) struct Socket {
+    descriptor: OwnedFd,
+    /// For sentences: "The worker gpu:50051".
+    pub(crate) peer: String,
+}
+
+impl Socket {
+    /// Sets the options of a connected socket, TCP's where it is one.
+    pub(crate) fn new(descriptor: OwnedFd, peer: String) -> Result<Self> {
+        let socket = Self { descriptor, peer };
+        let tcp =
+            sockopt::socket_domain(&socket.descriptor).is_ok_and(|domain| domain != net::AddressFamily::UNIX);
+        if tcp {
+            socket.tcp_options().map_err(|why| socket.broke(why))?;
+        }
+        rustix::io::fcntl_setfd(&socket.descriptor, rustix::io::FdFlags::CLOEXEC)
+            .map_err(|why| socket.broke(why))?;
+        Ok(socket)
+    }
+
+    fn tcp_options(&self) -> rustix::io::Result<()> {
+        let socket = &self.descriptor;
+        sockopt::set_tcp_nodelay(socket, true)?;
+        sockopt::set_socket_keepalive(socket, true)?;
+        sockopt::set_tcp_keepidle(socket, Duration::from_secs(3))?;
+        sockopt::set_tcp_keepintvl(socket, Duration::from_secs(1))?;
+        sockopt::set_tcp_keepcnt(socket, 5)?;
+        sockopt::set_tcp_user_timeout(socket, u32::try_from(UNACKNOWLEDGED.as_millis()).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn broke(&self, why: Errno) -> Error {
+        Error::Failed(format!("The connection to {} broke: {}", self.peer, std::io::Error::from(why)))
+    }
+
+    /// Sends all bytes. A broken connection is an error and no SIGPIPE, which would end a program of a stranger.
+    pub(crate) fn send(&self, mut slices: &mut [IoSlice<'_>]) -> Result<()> {
+        IoSlice::advance_slices(&mut slices, 0);
+        while !slices.is_empty() {
+            let some = slices.get(..MOST_SLICES).unwrap_or(slices);
+            let none = &mut SendAncillaryBuffer::default();
+            let sent = retry_on_intr(|| net::sendmsg(&self.descriptor, some, none, SendFlags::NOSIGNAL));
+            match sent {
+                Ok(sent) => IoSlice::advance_slices(&mut slices, sent),
+                Err(Errno::AGAIN) => {
+                    return Err(Error::Failed(format!("{} takes no bytes in time", self.peer)));
+                }
+                Err(why) => return Err(self.broke(why)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives some bytes, or as many as fit with [`RecvFlags::WAITALL`]. 0 is the end.
+    pub(crate) fn receive(&self, to: &mut [u8], flags: RecvFlags) -> Result<usize> {
+        match retry_on_intr(|| net::recv(&self.descriptor, &mut *to, flags)) {
+            Ok((_, received)) => Ok(received),
+            Err(Errno::AGAIN) => {
+                let time = sockopt::socket_timeout(&self.descriptor, sockopt::Timeout::Recv).ok().flatten();
+                Err(Error::Silent { peer: self.peer.clone(), time: time.unwrap_or_default() })
+            }
+            Err(why) => Err(self.broke(why)),
+        }
+    }
+
+    /// Waits until bytes or the end have come. False when the deadline comes first.
+    pub(crate) fn readable(&self, deadline: Option<Instant>) -> Result<bool> {
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            match poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], left.as_ref()) {
+                Ok(count) => return Ok(count > 0),
+                Err(Errno::INTR) => {}
+                Err(why) => return Err(self.broke(why)),
+            }
+        }
+    }
+
+    /// How long [`Self::receive`] waits before the peer is [`Error::Silent`].
+    pub(crate) fn set_silence(&self, time: Option<Duration>) -> Result<()> {
+        sockopt::set_socket_timeout(&self.descriptor, sockopt::Timeout::Recv, time)
+            .map_err(|why| self.broke(why))
+    }
+
+    /// How long [`Self::send`] waits for a peer that takes nothing.
+    pub(crate) fn set_patience(&self, time: Option<Duration>) -> Result<()> {
+        sockopt::set_socket_timeout(&self.descriptor, sockopt::Timeout::Send, time)
+            .map_err(|why| self.broke(why))
+    }
+}
+
+/// Ends a connection from any thread: whoever reads or writes it gets an error at once.
+#[derive(Clone, Debug)]
+pub struct Shutdown(pub(crate) Arc<Socket>);
+
+impl Shutdown {
+    pub fn now(&self) {
+        let _ = net::shutdown(&self.0.descriptor, net::Shutdown::Both);
+    }
+}
+
+impl std::os::fd::AsFd for Socket {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}

@@ -1,0 +1,36 @@
+//! The sending half of a connection.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use crate::Result;
+use crate::socket::{Shutdown, Socket};
+use crate::tls::Tls;
+
+#[derive(Debug)]
+pub struct Writer {
+    socket: Arc<Socket>,
+    tls: Option<Arc<Tls>>,
+    encrypted: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn new(socket: Arc<Socket>, tls: Option<Arc<Tls>>) -> Self {
+        Self { socket, tls, encrypted: Vec::new() }
+    }
+
+    /// Writes all bytes of all slices: plain ones go to the kernel from where they are.
+    ///
+    /// # Errors
+    /// The connection broke; what was written of the bytes is not known.
+    pub fn write(&mut self, slices: &mut [IoSlice<'_>]) -> Result<()> {
+        match &self.tls {
+            None => self.socket.send(slices),
+            Some(tls) => tls.send(&self.socket, slices, &mut self.encrypted),
+        }
+    }
+
+    pub fn shutdown(&self) -> Shutdown {
+        Shutdown(Arc::clone(&self.socket))
+    }
+}
