@@ -12,9 +12,10 @@ $(foreach name,CONTAINER_TOOL IMG_REGISTRY VERSION,$(if $(strip $($(name))),,$(e
 
 IMAGE = $(IMG_REGISTRY)/tensor-fusion-amd-provider:$(VERSION)
 PROVIDER = target/provider
+REMOTE = target/hip-remote
 compile = $(CC) -std=c11 -Wall -Wextra -I$(PROVIDER) -o $(PROVIDER)/$(1) crates/accelerator-amd/tests/c/$(1).c -ldl -pthread
 
-.PHONY: help amd test-amd-run dump-amd docker-build-amd-provider docker-build-amd-provider-therock \
+.PHONY: help amd hip-client-stub hip-remote test-amd-run dump-amd docker-build-amd-provider docker-build-amd-provider-therock \
     docker-push-amd-provider docker-push-amd-provider-therock \
     docker-build-hip-client docker-build-hip-worker docker-push-hip-client docker-push-hip-worker
 
@@ -22,6 +23,8 @@ help:
 	@echo "make amd                                 builds $(PROVIDER)/libaccelerator_amd.so"
 	@echo "make test-amd-run                        and tests it on this machine's GPUs"
 	@echo "make dump-amd                            and prints what it says of this machine's GPUs"
+	@echo "make hip-remote                          builds HIP over the network: $(REMOTE)"
+	@echo "make hip-client-stub                     and names $(REMOTE)/lib/libhip_client_stub.so"
 	@echo "make docker-build-amd-provider           builds $(IMAGE) by $(CONTAINER_TOOL)"
 	@echo "make docker-push-amd-provider            pushes it"
 	@echo "make docker-build-amd-provider-therock   builds $(IMAGE)-therock, with ROCm"
@@ -33,6 +36,12 @@ help:
 
 amd:
 	cargo xtask provider
+
+hip-remote:
+	cargo xtask hip-remote
+
+hip-client-stub: hip-remote
+	@ls $(REMOTE)/lib/libhip_client_stub.so
 
 test-amd-run: amd
 	$(call compile,test_accelerator)
