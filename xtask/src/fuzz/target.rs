@@ -41,6 +41,10 @@ pub(super) const TARGETS: &[Target] = &[
     // Each byte of this target's input stands for a word, so it needs no dictionary.
     Target { asks_runc: true, ..target("args_runc", None) },
     target("config", Some("config")),
+    target("hip_message", None),
+    target("hip_v1", Some("hip_v1")),
+    target("hip_image", Some("hip_image")),
+    target("hip_code_object", Some("hip_code_object")),
 ];
 
 impl Target {
