@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read};
 
 use flate2::bufread::ZlibDecoder;
-use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+use ruzstd::decoding::StreamingDecoder;
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::{Refused, malformed};
@@ -12,6 +12,9 @@ pub(crate) const MAGIC: &[u8; 4] = b"CCOB";
 
 /// The length of the longest header.
 pub(crate) const HEADER: usize = 32;
+
+/// The window of clang 22 for a bundle of more than 100 MiB.
+const MAX_WINDOW: u64 = 128 << 20;
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Header {
@@ -64,7 +67,7 @@ impl Header {
         compressed: impl BufRead + 'a,
     ) -> Result<Box<dyn Read + 'a>, Refused> {
         let bundle: Box<dyn Read + 'a> = if self.zstd {
-            let decoder: StreamingDecoder<_, FrameDecoder> = StreamingDecoder::new(compressed)
+            let decoder = StreamingDecoder::new_with_max_window_size(compressed, MAX_WINDOW)
                 .map_err(|error| malformed(format!("the bundle's zstd frame cannot be read: {error}")))?;
             Box::new(decoder.take(self.uncompressed.saturating_add(1)))
         } else {

@@ -159,6 +159,21 @@ fn a_compressed_bundle_gives_the_code_object_of_the_plain_one() {
     }
 }
 
+/// Of one kernel `vadd` for gfx906 and gfx90a, packed by clang-offload-bundler of LLVM 18, 19 and 22 of Debian.
+#[test]
+fn what_clang_compressed_gives_its_kernel() {
+    for (version, image) in [
+        (1, &include_bytes!("captures/clang18.ccob")[..]),
+        (2, include_bytes!("captures/clang19.ccob")),
+        (3, include_bytes!("captures/clang22.ccob")),
+    ] {
+        assert_eq!(image[4], version);
+        assert_eq!(length(image), Ok(image.len() as u64));
+        let kernels = kernels(&image::code_object(image, "gfx90a:sramecc+:xnack-").unwrap()).unwrap();
+        assert_eq!((kernels.len(), kernels[0].name.as_str(), kernels[0].arguments_size), (1, "vadd", 28));
+    }
+}
+
 #[test]
 fn a_program_holds_its_bundle_in_a_section_that_says_where_it_ends() {
     let program = compile(&["-O3", "--offload-arch=gfx90a", "-c"]);
