@@ -1,0 +1,204 @@
+//! What the worker sends, and who waits for it.
+//!
+//! The connection has no thread that reads. Of the threads that wait one reads, and hands out what is others'; when it has its
+//! own, it rings the bell of the next.
+
+use std::cell::Cell;
+use std::sync::{Arc, Condvar, PoisonError};
+use std::time::Instant;
+
+use hip_protocol::envelope::Envelope;
+use hip_transport::Reader;
+
+use super::target::Targets;
+use super::{Connection, lock};
+use crate::error::{HipError, Outcome};
+
+/// A thread's place at the connection: its lane, and how it is woken.
+pub struct Desk {
+    pub lane: u16,
+    bell: Arc<Condvar>,
+    deferred: Cell<Option<HipError>>,
+}
+
+impl Desk {
+    /// Of the connection's own threads, which wait for no reply.
+    pub(super) fn nobody() -> Self {
+        Self { lane: 0, bell: Arc::default(), deferred: Cell::new(None) }
+    }
+
+    pub(super) fn defer(&self, error: HipError) {
+        if self.deferred.get().is_none() {
+            self.deferred.set(Some(error));
+        }
+    }
+
+    pub(super) fn deferred(&self) -> Option<HipError> {
+        self.deferred.take()
+    }
+}
+
+pub(super) struct Reply {
+    pub(super) envelope: Envelope,
+    pub(super) payload: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Lane {
+    bell: Arc<Condvar>,
+    taken: bool,
+    /// The device that the worker has for the lane, which outlives its thread.
+    device: i32,
+    awaited: Option<(u32, Option<Reply>)>,
+}
+
+pub(super) struct Inbox {
+    /// None while a thread reads.
+    reader: Option<Reader>,
+    lanes: Vec<Lane>,
+    waiting: Vec<u16>,
+    /// Bytes of chunks that may be sent.
+    pub(super) credit: u64,
+    pub(super) targets: Targets,
+    /// When the worker sent something last.
+    pub(super) heard: Instant,
+    /// Why nothing more can come.
+    pub(super) lost: Option<String>,
+    /// Why the connection was shut down, before a reader has found its end.
+    pub(super) why: Option<String>,
+}
+
+impl Inbox {
+    pub(super) fn new(reader: Reader, credit: u64) -> Self {
+        Self {
+            reader: Some(reader),
+            lanes: Vec::new(),
+            waiting: Vec::new(),
+            credit,
+            targets: Targets::default(),
+            heard: Instant::now(),
+            lost: None,
+            why: None,
+        }
+    }
+
+    pub(super) fn expect(&mut self, desk: &Desk, id: u32) {
+        if let Some(lane) = self.lanes.get_mut(usize::from(desk.lane)) {
+            lane.awaited = Some((id, None));
+        }
+    }
+
+    /// Takes the reply to a request, once it is there.
+    pub(super) fn take_reply(&mut self, desk: &Desk, id: u32) -> Option<Reply> {
+        let awaited = &mut self.lanes.get_mut(usize::from(desk.lane))?.awaited;
+        match awaited.take() {
+            Some((of, Some(reply))) if of == id => Some(reply),
+            other => {
+                *awaited = other;
+                None
+            }
+        }
+    }
+
+    /// Lays a reply down for its thread. False where no thread waits for it.
+    pub(super) fn deliver(&mut self, id: u32, reply: Reply) -> bool {
+        let Some(lane) = self.lanes.get_mut(usize::from(reply.envelope.lane)) else { return false };
+        match &mut lane.awaited {
+            Some((of, place @ None)) if *of == id => {
+                *place = Some(reply);
+                lane.bell.notify_one();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn ring_all(&self) {
+        for lane in &self.waiting {
+            self.ring(*lane);
+        }
+    }
+
+    pub(super) fn take_reader(&mut self) -> Option<Reader> {
+        self.reader.take()
+    }
+
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Lets another thread read.
+    pub(super) fn put_back(&mut self, reader: Reader) {
+        self.reader = Some(reader);
+        self.ring_next();
+    }
+
+    /// Whoever stops waiting sees to it that another reads.
+    fn ring_next(&self) {
+        if let (Some(_), Some(lane)) = (&self.reader, self.waiting.first()) {
+            self.ring(*lane);
+        }
+    }
+
+    fn ring(&self, lane: u16) {
+        if let Some(lane) = self.lanes.get(usize::from(lane)) {
+            lane.bell.notify_one();
+        }
+    }
+}
+
+impl Connection {
+    /// A lane for a thread, and the device that the worker has for it.
+    ///
+    /// # Errors
+    /// More threads use HIP than a message can number.
+    pub fn sit(&self) -> Outcome<(Desk, i32)> {
+        let mut inbox = lock(&self.inbox);
+        let free = inbox.lanes.iter().position(|lane| !lane.taken).unwrap_or_else(|| {
+            inbox.lanes.push(Lane::default());
+            inbox.lanes.len() - 1
+        });
+        let number = u16::try_from(free).map_err(|_| HipError::OUT_OF_MEMORY)?;
+        let lane = inbox.lanes.get_mut(free).ok_or(HipError::OUT_OF_MEMORY)?;
+        lane.taken = true;
+        lane.awaited = None;
+        let desk = Desk { lane: number, bell: Arc::clone(&lane.bell), deferred: Cell::new(None) };
+        Ok((desk, lane.device))
+    }
+
+    /// Gives a lane back, for whose device the worker has `device`.
+    pub fn leave(&self, desk: &Desk, device: i32) {
+        if let Some(lane) = lock(&self.inbox).lanes.get_mut(usize::from(desk.lane)) {
+            lane.taken = false;
+            lane.device = device;
+        }
+    }
+
+    /// Waits until `ready` finds what it looks for.
+    pub(super) fn wait<T>(&self, desk: &Desk, mut ready: impl FnMut(&mut Inbox) -> Option<T>) -> Outcome<T> {
+        let mut inbox = lock(&self.inbox);
+        loop {
+            if let Some(found) = ready(&mut inbox) {
+                inbox.ring_next();
+                return Ok(found);
+            }
+            if inbox.lost.is_some() {
+                return Err(HipError::LOST);
+            }
+            if let Some(mut reader) = inbox.take_reader() {
+                drop(inbox);
+                let received = self.receive(&mut reader);
+                inbox = lock(&self.inbox);
+                match received {
+                    // This thread looks first, and reads on without a bell.
+                    Ok(()) => inbox.reader = Some(reader),
+                    Err(why) => self.lose(&mut inbox, why),
+                }
+            } else {
+                inbox.waiting.push(desk.lane);
+                inbox = desk.bell.wait(inbox).unwrap_or_else(PoisonError::into_inner);
+                inbox.waiting.retain(|lane| *lane != desk.lane);
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The one connection of a process to its worker.
+//!
+//! Calls leave through the [`outbox`], in the order in which threads put them there. What the worker sends is read by whichever
+//! thread waits ([`inbox`]), so that a call that waits costs one write and one read, both in its own thread.
+
+mod hello;
+mod inbox;
+mod outbox;
+mod receive;
+mod rows;
+mod target;
+mod transfer;
+mod watch;
+
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+
+use hip_protocol::calls::Call;
+use hip_protocol::envelope::{DEFERRED, ERROR, NO_REPLY};
+use hip_protocol::message;
+use hip_transport::Shutdown;
+
+use crate::error::{HipError, Outcome};
+use inbox::Inbox;
+use outbox::{Outbox, Post};
+
+pub use hello::{NoWorker, open};
+pub use inbox::Desk;
+pub use rows::Rows;
+
+pub struct Connection {
+    outbox: Mutex<Outbox>,
+    /// The outbox has calls, and nobody who waits will flush them.
+    filled: Condvar,
+    post: Mutex<Post>,
+    inbox: Mutex<Inbox>,
+    next_id: AtomicU32,
+    /// Nothing more can be sent or received.
+    lost: AtomicBool,
+    /// The process wants nothing more of it.
+    closed: AtomicBool,
+    shutdown: Shutdown,
+    /// The thread of [`watch`].
+    watch: Mutex<Option<Thread>>,
+    socket: RawFd,
+    peer: String,
+}
+
+/// A reply's fields and its variable bytes.
+pub type Answer<C> = (<C as Call>::Reply, Vec<u8>);
+
+impl Connection {
+    /// Makes a call and waits for its reply.
+    ///
+    /// # Errors
+    /// The call failed, an earlier one-way call of this thread failed, or the connection is lost.
+    pub fn call<C: Call>(&self, desk: &Desk, call: &C, variable: &[u8]) -> Outcome<Answer<C>> {
+        let id = self.expect(desk)?;
+        self.append(call, id, 0, desk, variable, false);
+        self.flush(&[], &[]);
+        self.answer::<C>(desk, id)
+    }
+
+    /// Makes a call whose failure comes with a later reply.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn send<C: Call>(&self, desk: &Desk, call: &C, variable: &[u8]) -> Outcome {
+        if self.is_lost() {
+            return Err(HipError::LOST);
+        }
+        self.append(call, self.id(), NO_REPLY, desk, variable, true);
+        Ok(())
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    /// The socket, for a forked child to close.
+    pub fn socket(&self) -> RawFd {
+        self.socket
+    }
+
+    /// Why the connection is lost.
+    pub fn why_lost(&self) -> Option<String> {
+        let inbox = lock(&self.inbox);
+        inbox.lost.clone().map(|why| format!("The connection to {} is lost: {why}", self.peer))
+    }
+
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.shutdown.now();
+        self.wake_threads();
+    }
+
+    /// Lets the threads see that the connection ends.
+    fn wake_threads(&self) {
+        drop(lock(&self.outbox));
+        self.filled.notify_all();
+        if let Some(watch) = &*lock(&self.watch) {
+            watch.unpark();
+        }
+    }
+
+    fn id(&self) -> u32 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Makes the lane wait for a reply before its request can leave.
+    fn expect(&self, desk: &Desk) -> Outcome<u32> {
+        if self.is_lost() {
+            return Err(HipError::LOST);
+        }
+        let id = self.id();
+        lock(&self.inbox).expect(desk, id);
+        Ok(id)
+    }
+
+    fn answer<C: Call>(&self, desk: &Desk, id: u32) -> Outcome<Answer<C>> {
+        let reply = self.wait(desk, |inbox| inbox.take_reply(desk, id))?;
+        let envelope = reply.envelope;
+        let fields = message::fields::<C::Reply>(C::OP, &reply.payload);
+        if envelope.has(DEFERRED) {
+            // A pointer or a handle would be lost with the error: it waits for the thread's next call that has neither.
+            return match fields {
+                Ok((fields, variable)) if size_of::<C::Reply>() > 0 => {
+                    desk.defer(HipError(envelope.status));
+                    Ok((fields, variable.to_vec()))
+                }
+                _ => Err(HipError(envelope.status)),
+            };
+        }
+        if envelope.has(ERROR) {
+            return Err(HipError(envelope.status));
+        }
+        let Ok((fields, variable)) = fields else {
+            self.shutdown.now();
+            return Err(HipError::LOST);
+        };
+        match desk.deferred() {
+            Some(earlier) if size_of::<C::Reply>() == 0 => Err(earlier),
+            _ => Ok((fields, variable.to_vec())),
+        }
+    }
+}
+
+/// A mutex whose holder panicked has what the panic left, which is whole: no holder changes two things that must agree.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

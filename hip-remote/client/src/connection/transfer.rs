@@ -1,0 +1,130 @@
+//! Copies between the program's memory and the worker's devices, and code objects.
+
+use hip_protocol::calls::Call;
+use hip_protocol::calls::{DeviceToHost, HostToDevice, LoadedImage, ModuleImage};
+use hip_protocol::envelope::{CHUNK, Envelope, NO_REPLY};
+use hip_protocol::message::{self, MAX_CHUNK};
+
+use super::inbox::Desk;
+use super::rows::Rows;
+use super::{Connection, lock};
+use crate::error::{HipError, Outcome};
+use crate::program;
+
+/// The most bytes of copies to the program for which nobody waits. Beyond, a copy waits, as HIP does itself with pageable memory.
+const IN_BACKGROUND: usize = 32 * 1024 * 1024;
+
+impl Connection {
+    /// Copies the program's rows to a device. When this returns, the program may overwrite them.
+    ///
+    /// # Errors
+    /// The copy failed, where the program waits for it; or the connection is lost.
+    pub fn upload(&self, desk: &Desk, call: &HostToDevice, from: &Rows, wait: bool) -> Outcome {
+        if wait {
+            let id = self.expect(desk)?;
+            self.append(call, id, 0, desk, &[], false);
+            self.send_rows(desk, HostToDevice::OP, id, from, chunk(call))?;
+            return self.answer::<HostToDevice>(desk, id).map(|_| ());
+        }
+        if self.is_lost() {
+            return Err(HipError::LOST);
+        }
+        let id = self.id();
+        self.append(call, id, NO_REPLY, desk, &[], false);
+        self.send_rows(desk, HostToDevice::OP, id, from, chunk(call))
+    }
+
+    /// Sends a code object.
+    ///
+    /// # Errors
+    /// The worker cannot load it, or the connection is lost.
+    pub fn upload_image(&self, desk: &Desk, call: &ModuleImage, image: &[u8]) -> Outcome<LoadedImage> {
+        let id = self.expect(desk)?;
+        self.append(call, id, 0, desk, &[], false);
+        let one =
+            Rows { address: image.as_ptr() as usize, pitch: image.len(), width: image.len(), height: 1 };
+        self.send_rows(desk, ModuleImage::OP, id, &one, MAX_CHUNK)?;
+        Ok(self.answer::<ModuleImage>(desk, id)?.0)
+    }
+
+    /// Copies rows of a device to the program, or lets them come until the next call that waits for the device.
+    ///
+    /// # Errors
+    /// The copy failed, where the program waits for it; or the connection is lost.
+    pub fn download(&self, desk: &Desk, call: &DeviceToHost, to: &Rows, wait: bool) -> Outcome {
+        let wait = wait || lock(&self.inbox).targets.in_background.saturating_add(to.bytes()) > IN_BACKGROUND;
+        if !wait {
+            if self.is_lost() {
+                return Err(HipError::LOST);
+            }
+            let id = self.id();
+            lock(&self.inbox).targets.add(id, *to, false);
+            self.append(call, id, NO_REPLY, desk, &[], true);
+            return Ok(());
+        }
+        let id = self.expect(desk)?;
+        lock(&self.inbox).targets.add(id, *to, true);
+        self.append(call, id, 0, desk, &[], false);
+        self.flush(&[], &[]);
+        let answer = self.answer::<DeviceToHost>(desk, id);
+        let whole = lock(&self.inbox).targets.remove(id);
+        answer?;
+        // The worker says that it copied, and the bytes are not here: nobody may read the target as if they were.
+        if whole { Ok(()) } else { Err(HipError::UNKNOWN) }
+    }
+
+    /// Whether copies to the program are under way for which nobody waits.
+    pub fn has_copies_under_way(&self) -> bool {
+        !lock(&self.inbox).targets.is_empty()
+    }
+
+    fn send_rows(&self, desk: &Desk, op: u16, id: u32, rows: &Rows, chunk: usize) -> Outcome {
+        let envelope = Envelope { flags: CHUNK, lane: desk.lane, status: 0 };
+        let mut gathered = Vec::new();
+        let (mut sent, all) = (0, rows.bytes());
+        while sent < all {
+            let length = chunk.min(all - sent);
+            let bytes = if rows.are_one() {
+                // SAFETY: the program says that so many bytes are there, and it waits for this call to return.
+                unsafe { program::bytes(rows.address + sent, length) }
+            } else {
+                gathered.clear();
+                for (address, length) in rows.parts(sent, length) {
+                    // SAFETY: as above.
+                    gathered.extend_from_slice(unsafe { program::bytes(address, length) });
+                }
+                &gathered
+            };
+            self.take_credit(desk, length)?;
+            self.flush(&message::prefix(op, id, envelope, length), bytes);
+            sent += length;
+        }
+        Ok(())
+    }
+
+    fn take_credit(&self, desk: &Desk, bytes: usize) -> Outcome {
+        let bytes = bytes as u64;
+        self.wait(desk, |inbox| {
+            inbox.credit = inbox.credit.checked_sub(bytes)?;
+            Some(())
+        })
+    }
+}
+
+/// How many bytes a chunk has at most: whole rows of the device, where it has several.
+fn chunk(call: &HostToDevice) -> usize {
+    let width = usize::try_from(call.width).unwrap_or(usize::MAX).max(1);
+    if call.height == 1 { MAX_CHUNK } else { (MAX_CHUNK / width).max(1).saturating_mul(width) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_has_whole_rows_or_a_part_of_the_one_row() {
+        let call = HostToDevice { pointer: 0, pitch: 4096, width: 3000, height: 1000, stream: 0 };
+        assert_eq!(chunk(&call), 349 * 3000);
+        assert_eq!(chunk(&HostToDevice { width: 4_000_000, height: 1, ..call }), MAX_CHUNK);
+    }
+}

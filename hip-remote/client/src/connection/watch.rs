@@ -1,0 +1,98 @@
+//! The threads of a connection: one sends calls for which nobody waits, one sees whether the worker lives.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hip_protocol::calls::Ping;
+
+use super::inbox::Desk;
+use super::{Connection, lock};
+use crate::signals;
+
+const TICK: Duration = Duration::from_millis(500);
+
+/// After so long without a message the worker is asked for one.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// A worker that has said nothing for so long is dead.
+const DEAD: Duration = Duration::from_secs(8);
+
+const STACK: usize = 256 * 1024;
+
+pub(super) fn start(connection: &Arc<Connection>) -> io::Result<()> {
+    signals::without(|| {
+        let [pump, watch] = [Arc::clone(connection), Arc::clone(connection)];
+        let pump = thread::Builder::new()
+            .name("rocworker-pump".into())
+            .stack_size(STACK)
+            .spawn(move || pump.pump())?;
+        let watching = thread::Builder::new()
+            .name("rocworker-watch".into())
+            .stack_size(STACK)
+            .spawn(move || watch.watch());
+        match watching {
+            Ok(watch) => {
+                *lock(&connection.watch) = Some(watch.thread().clone());
+                Ok(())
+            }
+            Err(why) => {
+                connection.close();
+                let _ = pump.join();
+                Err(why)
+            }
+        }
+    })
+}
+
+impl Connection {
+    fn watch(&self) {
+        let mut last = Instant::now();
+        let mut asked = last;
+        while !self.closed.load(Ordering::Acquire) && !self.is_lost() {
+            thread::park_timeout(TICK);
+            self.read_what_nobody_reads();
+            let now = Instant::now();
+            let mut inbox = lock(&self.inbox);
+            if now - last > QUIET {
+                // The process was stopped, and heard nothing for that reason.
+                inbox.heard = now;
+            }
+            last = now;
+            let silent = now.saturating_duration_since(inbox.heard);
+            if silent > DEAD {
+                inbox.why = Some(format!("it sent nothing for {} s", DEAD.as_secs()));
+                self.shutdown.now();
+            }
+            drop(inbox);
+            if silent > QUIET && now - asked > QUIET {
+                asked = now;
+                self.append(&Ping {}, 0, 0, &Desk::nobody(), &[], true);
+            }
+        }
+    }
+
+    /// Credit and the connection's end come also while no thread waits.
+    fn read_what_nobody_reads(&self) {
+        loop {
+            let Some(mut reader) = lock(&self.inbox).take_reader() else { return };
+            let received = match reader.poll(Duration::ZERO) {
+                Ok(true) => self.receive(&mut reader).map(|()| true),
+                Ok(false) => Ok(false),
+                Err(why) => Err(why.to_string()),
+            };
+            let mut inbox = lock(&self.inbox);
+            match received {
+                Ok(more) => {
+                    inbox.put_back(reader);
+                    if !more || inbox.is_waited_for() {
+                        return;
+                    }
+                }
+                Err(why) => return self.lose(&mut inbox, why),
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The code objects that the worker has loaded for the program, and their kernels.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::Arc;
+
+use hip_code_object::Refused;
+use hip_code_object::image::{self, length};
+use hip_code_object::kernel::{Kernel, kernels};
+use hip_protocol::calls::{ModuleFunction, ModuleGlobal, ModuleImage, ModuleLoad, ModuleUnload};
+
+use crate::allocations::{Allocation, Kind};
+use crate::connection::lock;
+use crate::error::{HipError, Outcome};
+use crate::process;
+use crate::program;
+use crate::registry::{self, Binary, Symbol};
+use crate::thread::Seat;
+
+/// A kernel that can be launched.
+pub struct Function {
+    /// The worker's handle, which is the program's too.
+    pub handle: u64,
+    pub module: u64,
+    pub device: i32,
+    pub name: CString,
+    pub kernel: Kernel,
+}
+
+struct Module {
+    device: i32,
+    kernels: Vec<Kernel>,
+    /// The fat binary that it came from. None where the program loaded it itself.
+    binary: Option<Binary>,
+}
+
+#[derive(Default)]
+pub struct Modules {
+    by_handle: HashMap<u64, Module>,
+    of_binaries: HashMap<(Binary, i32), u64>,
+    functions: HashMap<u64, Arc<Function>>,
+    by_host: HashMap<(usize, i32), Arc<Function>>,
+}
+
+impl Modules {
+    /// Whether the program holds a module, or one holds variables of the program.
+    pub fn has_state(&self) -> bool {
+        self.by_handle.values().any(|module| module.binary.is_none_or(registry::has_variables))
+    }
+
+    pub fn function(&self, handle: u64) -> Option<Arc<Function>> {
+        self.functions.get(&handle).cloned()
+    }
+
+    pub fn remove_device(&mut self, device: i32) {
+        let gone: Vec<u64> = self
+            .by_handle
+            .iter()
+            .filter(|(_, module)| module.device == device)
+            .map(|(handle, _)| *handle)
+            .collect();
+        for module in gone {
+            self.remove(module);
+        }
+    }
+
+    fn remove(&mut self, handle: u64) -> bool {
+        self.of_binaries.retain(|_, module| *module != handle);
+        self.functions.retain(|_, function| function.module != handle);
+        self.by_host.retain(|_, function| function.module != handle);
+        self.by_handle.remove(&handle).is_some()
+    }
+}
+
+/// An image of which the program gave the address alone.
+///
+/// # Errors
+/// The bytes there are no image.
+///
+/// # Safety
+/// An image, or at least 64 bytes of something else, is there for as long as the result is used.
+pub unsafe fn image_at<'a>(address: usize) -> Outcome<&'a [u8]> {
+    let read = |offset: u64, to: &mut [u8]| {
+        let Some(from) = usize::try_from(offset).ok().and_then(|offset| address.checked_add(offset)) else {
+            return false;
+        };
+        // SAFETY: length() asks for what the image's own headers say is there.
+        to.copy_from_slice(unsafe { program::bytes(from, to.len()) });
+        true
+    };
+    let bytes = length(read).map_err(|why| refused(&why))?;
+    let bytes = usize::try_from(bytes).map_err(|_| HipError::INVALID_IMAGE)?;
+    // SAFETY: as above.
+    Ok(unsafe { program::bytes(address, bytes) })
+}
+
+/// Loads the code in an image that fits the thread's device.
+///
+/// # Errors
+/// The image has no code for it, or the worker cannot load it.
+pub fn load(seat: &Seat, image: &[u8]) -> Outcome<u64> {
+    load_for(seat, image, None)
+}
+
+fn load_for(seat: &Seat, image: &[u8], binary: Option<Binary>) -> Outcome<u64> {
+    let session = seat.session();
+    let device = seat.device();
+    let target = crate::properties::target(&*session.properties(&seat.desk, device)?)?;
+    let code = image::code_object(image, &target).map_err(|why| refused(&why))?;
+    let kernels = kernels(&code).map_err(|why| refused(&why))?;
+    let digest = ring::digest::digest(&ring::digest::SHA256, &code);
+    let sha256 = digest.as_ref().try_into().map_err(|_| HipError::UNKNOWN)?;
+    let bytes = code.len() as u64;
+    let mut module = session.connection.call(&seat.desk, &ModuleLoad { sha256, bytes }, &[])?.0.module;
+    if module == 0 {
+        module = session.connection.upload_image(&seat.desk, &ModuleImage { sha256, bytes }, &code)?.module;
+    }
+    session.tables().modules.by_handle.insert(module, Module { device, kernels, binary });
+    Ok(module)
+}
+
+/// # Errors
+/// The program has no such module.
+pub fn unload(seat: &Seat, module: u64) -> Outcome {
+    {
+        let mut tables = seat.session().tables();
+        if !tables.modules.remove(module) {
+            return Err(HipError::INVALID_HANDLE);
+        }
+        tables.allocations.remove_module(module);
+    }
+    seat.session().connection.send(&seat.desk, &ModuleUnload { module }, &[])
+}
+
+/// A kernel of a module, by its name.
+///
+/// # Errors
+/// There is no such module or kernel.
+pub fn function(seat: &Seat, module: u64, name: &[u8]) -> Outcome<Arc<Function>> {
+    let (device, kernel) = {
+        let tables = seat.session().tables();
+        let found = tables.modules.by_handle.get(&module).ok_or(HipError::INVALID_HANDLE)?;
+        let known = |function: &&Arc<Function>| function.module == module && function.name.as_bytes() == name;
+        if let Some(function) = tables.modules.functions.values().find(known) {
+            return Ok(Arc::clone(function));
+        }
+        let kernel = found.kernels.iter().find(|kernel| kernel.name.as_bytes() == name);
+        (found.device, kernel.ok_or(HipError::NOT_FOUND)?.clone())
+    };
+    let (reply, _) = seat.session().connection.call(&seat.desk, &ModuleFunction { module }, name)?;
+    let name = CString::new(name).map_err(|_| HipError::NOT_FOUND)?;
+    let function = Arc::new(Function { handle: reply.function, module, device, name, kernel });
+    seat.session().tables().modules.functions.insert(function.handle, Arc::clone(&function));
+    Ok(function)
+}
+
+/// A variable of a module, by its name: its address and its length.
+///
+/// # Errors
+/// There is no such module or variable.
+pub fn variable(seat: &Seat, module: u64, name: &[u8]) -> Outcome<(u64, u64)> {
+    let device = {
+        let tables = seat.session().tables();
+        tables.modules.by_handle.get(&module).ok_or(HipError::INVALID_HANDLE)?.device
+    };
+    let (reply, _) = seat.session().connection.call(&seat.desk, &ModuleGlobal { module }, name)?;
+    seat.session().tables().allocations.add_variable(Allocation {
+        start: reply.pointer,
+        bytes: reply.bytes,
+        device,
+        kind: Kind::Variable { module },
+    });
+    Ok((reply.pointer, reply.bytes))
+}
+
+/// The kernel that the host's stub at this address launches, on a device.
+///
+/// # Errors
+/// No kernel was registered for the address, or its code cannot be loaded.
+pub fn kernel_of_host(seat: &Seat, host: usize, device: i32) -> Outcome<Arc<Function>> {
+    if let Some(function) = seat.session().tables().modules.by_host.get(&(host, device)) {
+        return Ok(Arc::clone(function));
+    }
+    let symbol = registry::kernel(host).ok_or(HipError::INVALID_DEVICE_FUNCTION)?;
+    let module = seat.on_device(device, || module_of(seat, &symbol))?;
+    let function = function(seat, module, &symbol.name)?;
+    seat.session().tables().modules.by_host.insert((host, device), Arc::clone(&function));
+    Ok(function)
+}
+
+/// The variable whose shadow in the host is at this address, on the thread's device: its address and its length.
+///
+/// # Errors
+/// No variable was registered for the address, or its code cannot be loaded.
+pub fn variable_of_host(seat: &Seat, host: usize) -> Outcome<(u64, u64)> {
+    let symbol = registry::variable(host).ok_or(HipError::INVALID_SYMBOL)?;
+    let module = module_of(seat, &symbol)?;
+    variable(seat, module, &symbol.name)
+}
+
+/// The module of a fat binary on the thread's device, which is loaded now where it was not.
+fn module_of(seat: &Seat, symbol: &Symbol) -> Outcome<u64> {
+    let key = (symbol.binary, seat.device());
+    let _loading = lock(&seat.session().loading);
+    if let Some(module) = seat.session().tables().modules.of_binaries.get(&key) {
+        return Ok(*module);
+    }
+    let address = registry::image(symbol.binary).ok_or(HipError::INVALID_IMAGE)?;
+    // SAFETY: the program registered the image, and has not taken it back.
+    let image = unsafe { image_at(address) }?;
+    let module = load_for(seat, image, Some(symbol.binary))?;
+    seat.session().tables().modules.of_binaries.insert(key, module);
+    Ok(module)
+}
+
+/// Unloads what came from a fat binary, which the program takes back.
+pub fn unload_binary(seat: &Seat, binary: Binary) -> Outcome {
+    let modules: Vec<u64> = {
+        let tables = seat.session().tables();
+        tables
+            .modules
+            .of_binaries
+            .iter()
+            .filter(|((of, _), _)| *of == binary)
+            .map(|(_, module)| *module)
+            .collect()
+    };
+    modules.into_iter().try_for_each(|module| unload(seat, module))
+}
+
+fn refused(why: &Refused) -> HipError {
+    process::say(&format!("a code object cannot be loaded: {why}"));
+    match why {
+        Refused::Malformed(_) => HipError::INVALID_IMAGE,
+        Refused::NoCodeFor { .. } => HipError::NO_BINARY_FOR_GPU,
+    }
+}

@@ -1,0 +1,79 @@
+//! The fat binaries that are linked into the program, and what their host code calls their kernels and variables.
+//!
+//! Constructors of the program fill it before main: it only remembers.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+
+use crate::connection::lock;
+
+/// A fat binary's number: `__hipRegisterFatBinary` returns its address.
+pub type Binary = usize;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Symbol {
+    pub binary: Binary,
+    pub name: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Registry {
+    /// Where each binary's image is in the program.
+    images: HashMap<Binary, usize>,
+    /// By the address of the host's stub.
+    kernels: HashMap<usize, Symbol>,
+    /// By the address of the host's shadow.
+    variables: HashMap<usize, Symbol>,
+}
+
+static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
+
+fn with<T>(use_it: impl FnOnce(&mut Registry) -> T) -> T {
+    use_it(lock(&REGISTRY).get_or_insert_default())
+}
+
+/// Keeps all other threads out, across a fork.
+pub fn hold() -> Held {
+    Held { _registry: lock(&REGISTRY) }
+}
+
+pub struct Held {
+    _registry: MutexGuard<'static, Option<Registry>>,
+}
+
+pub fn add_binary(binary: Binary, image: usize) {
+    with(|registry| registry.images.insert(binary, image));
+}
+
+pub fn add_kernel(host: usize, symbol: Symbol) {
+    with(|registry| registry.kernels.insert(host, symbol));
+}
+
+pub fn add_variable(host: usize, symbol: Symbol) {
+    with(|registry| registry.variables.insert(host, symbol));
+}
+
+pub fn remove_binary(binary: Binary) {
+    with(|registry| {
+        registry.images.remove(&binary);
+        registry.kernels.retain(|_, symbol| symbol.binary != binary);
+        registry.variables.retain(|_, symbol| symbol.binary != binary);
+    });
+}
+
+pub fn image(binary: Binary) -> Option<usize> {
+    with(|registry| registry.images.get(&binary).copied())
+}
+
+pub fn kernel(host: usize) -> Option<Symbol> {
+    with(|registry| registry.kernels.get(&host).cloned())
+}
+
+pub fn variable(host: usize) -> Option<Symbol> {
+    with(|registry| registry.variables.get(&host).cloned())
+}
+
+/// Whether the binary's code has variables, which keep what a kernel wrote from launch to launch.
+pub fn has_variables(binary: Binary) -> bool {
+    with(|registry| registry.variables.values().any(|symbol| symbol.binary == binary))
+}

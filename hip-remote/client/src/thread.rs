@@ -1,0 +1,185 @@
+//! What HIP keeps for each thread: its device, its last error, its launch configurations; and its lane at the worker.
+
+use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+use hip_protocol::calls::SetDevice;
+
+use crate::configuration::Configuration;
+use crate::connection::Desk;
+use crate::error::{HipError, Outcome};
+use crate::process;
+use crate::release::{Release, release};
+use crate::session::Session;
+
+#[derive(Default)]
+struct Thread {
+    device: Cell<i32>,
+    /// For `hipGetLastError`.
+    last_error: Cell<i32>,
+    /// For `hipExtGetLastError`: the last call's result, whatever it was.
+    last_result: Cell<i32>,
+    configurations: RefCell<Vec<Configuration>>,
+    seat: RefCell<Option<Seat>>,
+}
+
+thread_local! {
+    static THREAD: Thread = Thread::default();
+}
+
+/// A thread's place at the worker.
+pub struct Seat {
+    session: ManuallyDrop<Arc<Session>>,
+    pub desk: Desk,
+    /// The thread's device, which the worker has for the lane.
+    device: Cell<i32>,
+    forks: u32,
+}
+
+impl Seat {
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub fn device(&self) -> i32 {
+        self.device.get()
+    }
+
+    /// Runs calls for a device that need not be the thread's.
+    ///
+    /// # Errors
+    /// The calls fail, or the connection is lost.
+    pub fn on_device<T>(&self, device: i32, calls: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+        let own = self.device.get();
+        self.switch(device)?;
+        let made = calls();
+        self.switch(own)?;
+        made
+    }
+
+    fn is_usable(&self) -> bool {
+        self.forks == process::forks() && !self.session.connection.is_lost()
+    }
+
+    fn take(thread: &Thread) -> Outcome<Self> {
+        let session = process::session()?;
+        let (desk, device) = session.connection.sit()?;
+        let seat = Self {
+            session: ManuallyDrop::new(session),
+            desk,
+            device: Cell::new(device),
+            forks: process::forks(),
+        };
+        if thread.device.get() >= seat.session.welcome.devices {
+            thread.device.set(0);
+        }
+        seat.switch(thread.device.get())?;
+        Ok(seat)
+    }
+
+    /// Tells the worker the lane's device, where that is another one.
+    fn switch(&self, device: i32) -> Outcome {
+        if self.device.get() != device {
+            self.session.connection.send(&self.desk, &SetDevice { device }, &[])?;
+            self.device.set(device);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        // A forked child's seat is its parent's: a lock of the session may be held there for ever.
+        if self.forks == process::forks() {
+            self.session.connection.leave(&self.desk, self.device.get());
+            // SAFETY: the session is not used after its seat.
+            unsafe { ManuallyDrop::drop(&mut self.session) };
+        }
+    }
+}
+
+/// Runs a call with the thread's place at the worker, and connects before that where need be.
+///
+/// # Errors
+/// No worker can be had, or the call fails.
+pub fn seated<T>(call: impl FnOnce(&Seat) -> Outcome<T>) -> Outcome<T> {
+    // Past the end of a thread there is no lane for it.
+    THREAD
+        .try_with(|thread| {
+            let mut place = thread.seat.try_borrow_mut().map_err(|_| HipError::UNKNOWN)?;
+            if !place.as_ref().is_some_and(Seat::is_usable) {
+                *place = None;
+                *place = Some(Seat::take(thread)?);
+            }
+            call(place.as_ref().ok_or(HipError::UNKNOWN)?)
+        })
+        .unwrap_or(Err(HipError::DEINITIALIZED))
+}
+
+/// Runs a call where the thread has a place at the worker already.
+///
+/// # Errors
+/// The thread has none, or the call fails.
+pub fn seated_already(call: impl FnOnce(&Seat) -> Outcome) -> Outcome {
+    THREAD
+        .try_with(|thread| {
+            let place = thread.seat.try_borrow().map_err(|_| HipError::UNKNOWN)?;
+            match place.as_ref().filter(|seat| seat.is_usable()) {
+                Some(seat) => call(seat),
+                None => Err(HipError::DEINITIALIZED),
+            }
+        })
+        .unwrap_or(Err(HipError::DEINITIALIZED))
+}
+
+/// Makes a device the thread's.
+///
+/// # Errors
+/// There is no such device.
+pub fn set_device(device: i32) -> Outcome {
+    seated(|seat| {
+        let device = seat.session().device(device)?;
+        seat.switch(device)?;
+        let _ = THREAD.try_with(|thread| thread.device.set(device));
+        Ok(())
+    })
+}
+
+/// Keeps a call's result as the last error, by the release's rule.
+///
+/// Up to ROCm 6 the last error is the last call's result, `hipSuccess` too. From ROCm 7 on it is the last failure, and
+/// `hipErrorNotReady` is none (ROCm's change log of 7.0; clr's HIP_RETURN).
+pub fn keep_result(result: i32) {
+    let _ = THREAD.try_with(|thread| {
+        thread.last_result.set(result);
+        if release() < Release::Rocm7 || (result != 0 && result != HipError::NOT_READY.0) {
+            thread.last_error.set(result);
+        }
+    });
+}
+
+pub fn last_error() -> i32 {
+    THREAD.try_with(|thread| thread.last_error.get()).unwrap_or(0)
+}
+
+pub fn take_last_error() -> i32 {
+    THREAD.try_with(|thread| thread.last_error.replace(0)).unwrap_or(0)
+}
+
+pub fn take_last_result() -> i32 {
+    THREAD.try_with(|thread| thread.last_result.replace(0)).unwrap_or(0)
+}
+
+/// The launches that the thread has configured and not yet made.
+///
+/// # Errors
+/// The thread has ended.
+pub fn configurations<T>(use_them: impl FnOnce(&mut Vec<Configuration>) -> Outcome<T>) -> Outcome<T> {
+    THREAD
+        .try_with(|thread| {
+            let mut configurations = thread.configurations.try_borrow_mut().map_err(|_| HipError::UNKNOWN)?;
+            use_them(&mut configurations)
+        })
+        .unwrap_or(Err(HipError::DEINITIALIZED))
+}
