@@ -1,0 +1,175 @@
+//! Code objects by their SHA-256, in a folder that all clients of the worker share.
+//!
+//! A file's name is its digest, and the digest is computed on each read: no client can put other code into it.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest as _, Sha256};
+
+#[derive(Clone, Debug)]
+pub struct Cache {
+    folder: PathBuf,
+    /// The most bytes of all code objects together.
+    limit: u64,
+}
+
+/// Whether bytes have this digest.
+pub fn is(bytes: &[u8], sha256: &[u8; 32]) -> bool {
+    Sha256::digest(bytes).as_slice() == sha256
+}
+
+impl Cache {
+    /// Makes the folder, and clears away what writers left there that were killed.
+    ///
+    /// # Errors
+    /// A sentence: the folder cannot be made.
+    pub fn open(folder: &Path, limit: u64) -> Result<Self, String> {
+        let cache = Self { folder: folder.to_owned(), limit };
+        let made = fs::create_dir_all(folder).and_then(|()| cache.entries(|name| name.ends_with(PART)));
+        let parts = made.map_err(|error| {
+            format!(
+                "the folder {} for code objects cannot be used: {error}; name another one by --cache",
+                folder.display()
+            )
+        })?;
+        for part in parts {
+            let _ = fs::remove_file(part.path);
+        }
+        Ok(cache)
+    }
+
+    /// A code object, where the folder has it whole.
+    pub fn read(&self, sha256: &[u8; 32], bytes: u64) -> Option<Vec<u8>> {
+        let path = self.path(sha256);
+        if fs::metadata(&path).ok()?.len() != bytes {
+            return None;
+        }
+        let image = fs::read(&path).ok()?;
+        if !is(&image, sha256) {
+            let _ = fs::remove_file(&path);
+            return None;
+        }
+        // The oldest files go first when the folder is full.
+        let _ = fs::File::options()
+            .append(true)
+            .open(&path)
+            .and_then(|file| file.set_modified(SystemTime::now()));
+        Some(image)
+    }
+
+    /// Keeps a code object whose digest the caller has computed.
+    ///
+    /// # Errors
+    /// The file cannot be written; the code object can be used all the same.
+    pub fn keep(&self, sha256: &[u8; 32], image: &[u8]) -> io::Result<()> {
+        let bytes = image.len() as u64;
+        if bytes > self.limit {
+            return Ok(());
+        }
+        self.make_room(bytes)?;
+        let path = self.path(sha256);
+        let part = path.with_extension(format!("{}{PART}", std::process::id()));
+        let written = fs::File::create(&part).and_then(|mut file| file.write_all(image));
+        let kept = written.and_then(|()| fs::rename(&part, &path));
+        if kept.is_err() {
+            let _ = fs::remove_file(&part);
+        }
+        kept
+    }
+
+    fn make_room(&self, bytes: u64) -> io::Result<()> {
+        let mut entries = self.entries(|name| !name.ends_with(PART))?;
+        entries.sort_by_key(|entry| entry.used);
+        let mut all: u64 = entries.iter().map(|entry| entry.bytes).sum();
+        for entry in entries {
+            if all.saturating_add(bytes) <= self.limit {
+                break;
+            }
+            // Another client may have removed it.
+            let _ = fs::remove_file(entry.path);
+            all -= entry.bytes;
+        }
+        Ok(())
+    }
+
+    fn entries(&self, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if !entry.file_name().to_str().is_some_and(&wanted) {
+                continue;
+            }
+            // Another client may remove it between the two looks.
+            let Ok(metadata) = entry.metadata() else { continue };
+            let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            entries.push(Entry { path: entry.path(), bytes: metadata.len(), used });
+        }
+        Ok(entries)
+    }
+
+    fn path(&self, sha256: &[u8; 32]) -> PathBuf {
+        let name: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.folder.join(name)
+    }
+}
+
+/// How the name of an unfinished file ends.
+const PART: &str = ".part";
+
+struct Entry {
+    path: PathBuf,
+    bytes: u64,
+    used: SystemTime,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(bytes: &[u8]) -> [u8; 32] {
+        Sha256::digest(bytes).into()
+    }
+
+    #[test]
+    fn a_changed_file_is_no_code_object() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::open(place.path(), 1000).unwrap();
+        let image = b"an image".as_slice();
+        assert_eq!(cache.read(&digest(image), 8), None);
+        cache.keep(&digest(image), image).unwrap();
+        assert_eq!(cache.read(&digest(image), 8).as_deref(), Some(image));
+        assert_eq!(cache.read(&digest(image), 9), None);
+        fs::write(cache.path(&digest(image)), b"An image").unwrap();
+        assert_eq!(cache.read(&digest(image), 8), None);
+        assert!(!cache.path(&digest(image)).exists());
+    }
+
+    #[test]
+    fn the_code_objects_that_were_used_least_lately_make_room() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::open(place.path(), 100).unwrap();
+        let images: Vec<Vec<u8>> = (0..4_u8).map(|value| vec![value; 40]).collect();
+        for (image, second) in images.iter().zip([1, 2]) {
+            cache.keep(&digest(image), image).unwrap();
+            let file = fs::File::options().append(true).open(cache.path(&digest(image))).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(second)).unwrap();
+        }
+        assert!(cache.read(&digest(&images[0]), 40).is_some());
+        cache.keep(&digest(&images[2]), &images[2]).unwrap();
+        let kept = |image: &Vec<u8>| cache.path(&digest(image)).exists();
+        assert_eq!(images.iter().map(kept).collect::<Vec<_>>(), [true, false, true, false]);
+        cache.keep(&[0; 32], &[0; 101]).unwrap();
+        assert!(kept(&images[0]), "what is larger than the folder displaces nothing");
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_is_cleared_away() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("00.17.part"), b"half").unwrap();
+        Cache::open(place.path(), 100).unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,177 @@
+//! The process of one client: it begins the connection, opens the HIP library and serves until the client is gone.
+
+use std::io::{IoSlice, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hip_protocol::calls::{Call as _, Close, Hello, Welcome};
+use hip_protocol::envelope::Envelope;
+use hip_protocol::header::VERSION_2;
+use hip_protocol::message;
+use hip_transport::{Reader, WorkerKey, Writer};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::arguments::Serve;
+use crate::cache::Cache;
+use crate::counters::Report;
+use crate::hip::Hip;
+use crate::output::Output;
+use crate::serving::Serving;
+use crate::session::Session;
+use crate::tables::Tables;
+use crate::watch;
+
+/// How long a client may take to say who it is.
+const HELLO: Duration = Duration::from_secs(5);
+/// How long the connection stays after the last sentence, so that the client reads it.
+const LAST: Duration = Duration::from_millis(200);
+
+/// The HIP libraries of a machine, the newest first.
+const LIBRARIES: [&str; 3] = ["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"];
+
+/// Serves the client whose connection is the standard input. The standard output is the parent's.
+///
+/// # Errors
+/// The sentence that ended the connection, if it was not the client that ended it.
+pub fn serve(options: &Serve) -> Result<(), String> {
+    let (connection, control) = inherited()?;
+    let output = Output::capture()?;
+    let key = match &options.key {
+        // A Unix socket's permissions say who may connect.
+        Some(path) if !is_unix(&connection) => Some(WorkerKey::read(path)?),
+        _ => None,
+    };
+    let begun = Instant::now();
+    let (mut reader, mut writer) =
+        hip_transport::accept(connection, key.as_ref(), HELLO).map_err(|error| error.to_string())?;
+    let peer = reader.peer().to_owned();
+    let failed = |error: hip_transport::Error| error.to_string();
+    reader
+        .set_silence(Some((HELLO.saturating_sub(begun.elapsed())).max(Duration::from_millis(1))))
+        .map_err(failed)?;
+    let begun = match hello(&mut reader, key.as_ref()) {
+        Ok(begun) => begun,
+        Err(sentence) => return Err(refuse(&mut writer, &peer, &sentence)),
+    };
+    if let Err(sentence) = verdict(&control, options) {
+        return Err(refuse(&mut writer, &peer, &sentence));
+    }
+    reader.set_silence(Some(options.silence())).map_err(failed)?;
+    let client = format!("{peer} ({} {})", begun.program, begun.hello.pid);
+    let hip = match open(options) {
+        Ok(hip) => hip,
+        Err(sentence) => return Err(refuse(&mut writer, &client, &sentence)),
+    };
+    eprintln!("rocworker-hip-worker: {client} begins");
+    let limit =
+        [options.memory.unwrap_or(u64::MAX), begun.hello.memory].into_iter().filter(|limit| *limit > 0).min();
+    let tables = Tables::new(limit.unwrap_or(u64::MAX));
+    let cache = Cache::open(&options.cache, options.cache_size)?;
+    let devices = hip.init().and_then(|()| hip.device_count());
+    let welcome = Welcome {
+        window: options.in_flight,
+        driver: hip.driver_version().unwrap_or_default(),
+        runtime: hip.runtime_version().unwrap_or_default(),
+        devices: devices.unwrap_or_default(),
+    };
+    let session = Arc::new(Session::new(hip, devices, tables, cache, output, writer)?);
+    let watched = reader.as_fd().try_clone_to_owned().map_err(|error| format!("{client}: {error}"))?;
+    let report = control.try_clone().map_err(|error| format!("{client}: {error}"))?;
+    watch::begin(
+        &session,
+        control,
+        watched,
+        options.longest_wait.map(|seconds| Duration::from_secs(seconds.into())),
+    )?;
+    let mut out = Vec::new();
+    message::reply(Hello::OP, begun.id, 0, &welcome, env!("CARGO_PKG_VERSION").as_bytes(), &mut out);
+    session.write(&mut [IoSlice::new(&out)])?;
+    let window = usize::try_from(options.in_flight).unwrap_or(usize::MAX);
+    let mut serving = Serving::new(Arc::clone(&session), window);
+    let served = serving.serve(&mut reader);
+    if let Err(sentence) = &served {
+        let _ = session.write(&mut [IoSlice::new(&serving.out)]);
+        session.close(sentence);
+    }
+    // From here on the process ends, whatever the device does: the kernel frees what is left.
+    std::thread::spawn(watch::end_soon);
+    session.free_all();
+    let _ = Report::Counted(session.counted()).write(&report);
+    let _ = Report::Ended.write(&report);
+    eprintln!("rocworker-hip-worker: {client} ended");
+    served.map_err(|sentence| format!("{client}: {sentence}"))
+}
+
+/// The connection, and the way to the parent. Neither stays at the place where the HIP library could reach it.
+fn inherited() -> Result<(OwnedFd, UnixStream), String> {
+    let failed = |error: std::io::Error| format!("this process was not started by a worker: {error}");
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| failed(error.into()))?;
+    let connection = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
+    let control = std::io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
+    let null = std::fs::File::open("/dev/null").map_err(failed)?;
+    rustix::stdio::dup2_stdin(&null).map_err(|error| failed(error.into()))?;
+    Ok((connection, control.into()))
+}
+
+fn is_unix(connection: &OwnedFd) -> bool {
+    rustix::net::sockopt::socket_domain(connection)
+        .is_ok_and(|domain| domain == rustix::net::AddressFamily::UNIX)
+}
+
+struct Begun {
+    id: u32,
+    hello: Hello,
+    program: String,
+}
+
+/// Reads the first message.
+fn hello(reader: &mut Reader, key: Option<&WorkerKey>) -> Result<Begun, String> {
+    let first = reader.next().map_err(|error| error.to_string())?;
+    if first.version != VERSION_2 || first.op != Hello::OP {
+        return Err("the first message is not Hello".to_owned());
+    }
+    let payload = reader.bytes(first.length).map_err(|error| error.to_string())?;
+    let (hello, program) = message::fields::<Hello>(first.op, payload).map_err(|why| why.to_string())?;
+    if key.is_some_and(|key| !key.admits(&hello.token)) {
+        return Err("the token is not this worker's: take the client.key that was made with its worker.key"
+            .to_owned());
+    }
+    let program = String::from_utf8_lossy(program);
+    // For the log: one line, and not a long one.
+    let program = program.chars().filter(|c| !c.is_control()).take(100).collect();
+    Ok(Begun { id: first.id, hello, program })
+}
+
+/// Asks the parent, who counts the clients.
+fn verdict(mut control: &UnixStream, options: &Serve) -> Result<(), String> {
+    let mut verdict = [0];
+    let asked = Report::Hello.write(control).and_then(|()| control.read_exact(&mut verdict));
+    match (asked, verdict) {
+        (Ok(()), [1]) => Ok(()),
+        (Ok(()), _) => Err(format!(
+            "the worker serves {} clients already: try again when one has ended, or raise --clients",
+            options.clients
+        )),
+        (Err(_), _) => Err("the worker ends: connect to another one, or again when it is back".to_owned()),
+    }
+}
+
+/// Tells the client why: the sentence for the log.
+fn refuse(writer: &mut Writer, client: &str, sentence: &str) -> String {
+    let mut bytes = Vec::new();
+    message::put(Close::OP, 0, Envelope::default(), &Close {}, sentence.as_bytes(), &mut bytes);
+    if writer.write(&mut [IoSlice::new(&bytes)]).is_ok() {
+        std::thread::sleep(LAST);
+    }
+    format!("{client} was refused: {sentence}")
+}
+
+fn open(options: &Serve) -> Result<Hip, String> {
+    match &options.hip_library {
+        Some(path) => Hip::open(&[path]),
+        None => Hip::open(&LIBRARIES.map(Path::new)),
+    }
+}

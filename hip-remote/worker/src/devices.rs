@@ -1,0 +1,58 @@
+//! Calls about devices.
+
+use hip_protocol::calls::*;
+
+use crate::hip::{INVALID_DEVICE, Status};
+use crate::locked::locked;
+use crate::serving::Serving;
+use crate::session::{Answer, Request};
+
+impl Serving {
+    pub fn device_count(&mut self, _: &Request, _: DeviceCount) -> Answer<Count> {
+        Ok(Some(Count { devices: self.session.devices? }))
+    }
+
+    fn known(&self, device: i32) -> Result<i32, Status> {
+        if (0..self.session.devices?).contains(&device) { Ok(device) } else { Err(INVALID_DEVICE) }
+    }
+
+    pub fn device_properties(&mut self, request: &Request, call: DeviceProperties) -> Answer<Properties> {
+        let result = self.known(call.device).and_then(|device| self.session.hip.properties(device));
+        let (result, bytes) = match result {
+            Ok((bytes, layout)) => (Ok(Properties { layout: layout as u32 }), bytes),
+            Err(status) => (Err(status), Vec::new()),
+        };
+        request.answer(result, &bytes, &mut self.out);
+        Ok(None)
+    }
+
+    pub fn device_attribute(&mut self, _: &Request, call: DeviceAttribute) -> Answer<Attribute> {
+        let value = self.session.hip.device_attribute(self.known(call.device)?, call.attribute)?;
+        Ok(Some(Attribute { value }))
+    }
+
+    pub fn memory_info(&mut self, request: &Request, _: MemoryInfo) -> Answer<Memory> {
+        let (free, total) = self.session.hip.memory_info()?;
+        let tables = locked(&self.session.tables);
+        let (limit, allocated) = (tables.limit(), tables.allocated(request.lane.device()));
+        let (free, total) = (free as u64, total as u64);
+        Ok(Some(Memory { free: free.min(limit.saturating_sub(allocated)), total: total.min(limit) }))
+    }
+
+    pub fn set_device(&mut self, request: &Request, call: SetDevice) -> Answer<()> {
+        request.lane.set_device(self.known(call.device)?);
+        Ok(Some(()))
+    }
+
+    pub fn device_sync(&mut self, request: &Request, _: DeviceSync) -> Answer<()> {
+        self.later(request, |session| session.hip.device_sync())
+    }
+
+    /// Frees everything by itself: `hipDeviceReset` would take the worker's own memory and events too.
+    pub fn device_reset(&mut self, request: &Request, _: DeviceReset) -> Answer<()> {
+        let session = std::sync::Arc::clone(&self.session);
+        self.uploads.close(&session);
+        let device = request.lane.device();
+        self.later(request, move |session| session.free_device(device))
+    }
+}

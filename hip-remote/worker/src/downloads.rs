@@ -1,0 +1,173 @@
+//! Copies from a device to the client.
+//!
+//! The GPU copies into pinned memory, and the worker sends from there. A copy that nobody waits for stands in a list
+//! until a wait has ended, of whatever: then every copy that has ended too is sent before the reply.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use hip_protocol::message::MAX_CHUNK;
+
+use crate::events::Recorded;
+use crate::hip::{NOT_READY, OUT_OF_MEMORY, Status};
+use crate::locked::locked;
+use crate::rows::Rows;
+use crate::session::{Request, Session};
+use crate::staging::Piece;
+
+/// The most bytes that may stand in the list. A client bounds itself to an eighth of it.
+const MOST: usize = 256 * 1024 * 1024;
+
+/// How many chunks of one copy are in pinned memory: the next is copied while one is sent.
+const AHEAD: usize = 2;
+
+/// Packed bytes on their way into pinned memory.
+#[derive(Debug)]
+struct Part {
+    piece: Piece,
+    bytes: usize,
+    copied: Recorded,
+}
+
+impl Part {
+    /// Enqueues the copy of `bytes` packed bytes. The thread's device is the stream's.
+    fn begin(
+        session: &Session,
+        rows: &Rows,
+        begin: u64,
+        bytes: usize,
+        (device, stream): (i32, u64),
+    ) -> Result<Self, Status> {
+        let piece = session.staging.take(bytes)?;
+        for part in rows.parts(begin, bytes) {
+            let to = piece.address() + part.offset as u64;
+            if part.height == 1 {
+                session.hip.copy(to, part.pointer, part.width, stream)?;
+            } else {
+                let pitch = usize::try_from(rows.pitch).unwrap_or(usize::MAX);
+                session.hip.copy_rows(
+                    to,
+                    part.width,
+                    part.pointer,
+                    pitch,
+                    part.width,
+                    part.height,
+                    stream,
+                )?;
+            }
+        }
+        let copied = session.events.record(device, stream)?;
+        Ok(Self { piece, bytes, copied })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.piece.get(..self.bytes).unwrap_or_default()
+    }
+}
+
+/// A copy for which a lane waits.
+#[derive(Debug)]
+pub struct Download {
+    rows: Rows,
+    stream: (i32, u64),
+    parts: VecDeque<Part>,
+    begun: u64,
+}
+
+impl Download {
+    /// Enqueues the first chunks, so that the copy stands in its stream before any later call.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn begin(session: &Session, rows: Rows, stream: (i32, u64)) -> Result<Self, Status> {
+        let mut download = Self { rows, stream, parts: VecDeque::new(), begun: 0 };
+        download.go_on(session)?;
+        Ok(download)
+    }
+
+    fn go_on(&mut self, session: &Session) -> Result<(), Status> {
+        while self.parts.len() < AHEAD && self.begun < self.rows.bytes() {
+            let bytes = self.rows.chunk(self.begun, MAX_CHUNK);
+            self.parts.push_back(Part::begin(session, &self.rows, self.begun, bytes, self.stream)?);
+            self.begun += bytes as u64;
+        }
+        Ok(())
+    }
+
+    /// Sends each chunk when it has been copied.
+    ///
+    /// # Errors
+    /// The device fails, or the connection has ended, after which no status matters.
+    pub fn finish(mut self, session: &Session, request: &Request) -> Result<(), Status> {
+        let mut result = Ok(());
+        while let Some(part) = self.parts.pop_front() {
+            let waited = part.copied.wait();
+            result = result.and(waited);
+            // Pinned memory goes back only when the GPU no longer writes to it: each part is waited for.
+            if result.is_ok() {
+                if session.write_chunk(request, part.bytes()).is_err() {
+                    continue;
+                }
+                drop(part);
+                result = self.go_on(session);
+            }
+        }
+        result
+    }
+}
+
+/// Copies for which nobody waits.
+#[derive(Debug, Default)]
+pub struct Downloads {
+    list: Mutex<List>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    parts: Vec<(Request, Part)>,
+    /// The pinned memory of all parts.
+    pinned: usize,
+}
+
+impl Downloads {
+    /// # Errors
+    /// The library refuses, or too many bytes are under way.
+    pub fn begin(
+        &self,
+        session: &Session,
+        request: &Request,
+        rows: Rows,
+        stream: (i32, u64),
+    ) -> Result<(), Status> {
+        let bytes = usize::try_from(rows.bytes()).map_err(|_| OUT_OF_MEMORY)?;
+        let mut list = locked(&self.list);
+        if list.pinned.saturating_add(bytes) > MOST {
+            return Err(OUT_OF_MEMORY);
+        }
+        let part = Part::begin(session, &rows, 0, bytes, stream)?;
+        list.pinned += part.piece.len();
+        list.parts.push((request.clone(), part));
+        Ok(())
+    }
+
+    /// Sends every copy that has ended. Whoever comes meanwhile waits until they are sent, so that no reply overtakes them.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn deliver(&self, session: &Session) -> Result<(), String> {
+        let mut list = locked(&self.list);
+        for (request, part) in std::mem::take(&mut list.parts) {
+            let ended = part.copied.query();
+            if ended == Err(NOT_READY) {
+                list.parts.push((request, part));
+                continue;
+            }
+            list.pinned -= part.piece.len();
+            match ended {
+                Ok(()) => session.write_chunk(&request, part.bytes())?,
+                Err(status) => request.lane.defer(status),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! `rocworker-hip-worker`: serves this machine's GPUs to HIP programs on other machines.
+//!
+//! The parent process ([`supervisor`]) accepts connections and starts this program once more for each ([`client`]). That
+//! process opens the HIP library and executes what its client sends ([`serving`]).
+#![deny(unsafe_code)]
+
+mod arguments;
+mod cache;
+mod client;
+mod counters;
+mod devices;
+mod downloads;
+mod events;
+mod hip;
+mod keys;
+mod lane;
+mod listeners;
+mod locked;
+mod memory;
+mod metrics;
+mod modules;
+mod output;
+mod releases;
+mod ring;
+mod rows;
+mod serving;
+mod session;
+mod staging;
+mod streams;
+mod supervisor;
+mod tables;
+mod uploads;
+mod watch;
+
+use std::process::ExitCode;
+
+use arguments::{Arguments, Command};
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Some(Command::Key { dir }) => keys::make(&dir),
+        None if arguments.serve.serve_one => client::serve(&arguments.serve),
+        None => supervisor::run(&arguments.serve),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            eprintln!("rocworker-hip-worker: {sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Calls about memory, but for what comes from the client.
+
+use hip_protocol::calls::*;
+
+use crate::downloads::Download;
+use crate::hip::{INVALID_VALUE, OUT_OF_MEMORY, Status};
+use crate::locked::locked;
+use crate::rows::Rows;
+use crate::serving::Serving;
+use crate::session::{Answer, Request, Session};
+
+fn size(value: u64) -> Result<usize, Status> {
+    usize::try_from(value).map_err(|_| INVALID_VALUE)
+}
+
+impl Session {
+    fn malloc(&self, device: i32, bytes: u64) -> Result<Allocation, Status> {
+        locked(&self.tables).may_allocate(device, bytes)?;
+        let pointer = self.hip.malloc(size(bytes)?)?;
+        if bytes > 0 {
+            locked(&self.tables).add_memory(pointer, bytes, device);
+        }
+        Ok(Allocation { pointer })
+    }
+}
+
+impl Serving {
+    pub fn malloc(&mut self, request: &Request, call: Malloc) -> Answer<Allocation> {
+        let device = request.lane.device();
+        match self.session.malloc(device, call.bytes) {
+            // What the client has freed before may be enough.
+            Err(OUT_OF_MEMORY) if !self.session.releases.is_idle() => self.later(request, move |session| {
+                session.releases.wait();
+                session.malloc(device, call.bytes)
+            }),
+            allocated => allocated.map(Some),
+        }
+    }
+
+    pub fn free(&mut self, request: &Request, call: Free) -> Answer<()> {
+        if call.pointer == 0 {
+            return Ok(Some(()));
+        }
+        let device = locked(&self.session.tables).remove_memory(call.pointer)?;
+        self.release(request, device, move |session| session.hip.free(call.pointer))
+    }
+
+    /// Releases something in the order of releases, and answers afterwards.
+    pub fn release(
+        &mut self,
+        request: &Request,
+        device: i32,
+        free: impl FnOnce(&Session) -> Result<(), Status> + Send + 'static,
+    ) -> Answer<()> {
+        let (session, request) = (std::sync::Arc::clone(&self.session), request.clone());
+        self.session.releases.push(move || {
+            let result = session.use_device(device).and_then(|()| free(&session));
+            let mut out = Vec::new();
+            let is_waited_for = !request.one_way;
+            // A connection that has ended is known to its reader too, which ends the process.
+            let _ = if is_waited_for { session.after_wait() } else { Ok(()) };
+            request.answer(result, &[], &mut out);
+            if !out.is_empty() {
+                let _ = session.write(&mut [std::io::IoSlice::new(&out)]);
+            }
+        });
+        Ok(None)
+    }
+
+    pub fn memset(&mut self, request: &Request, call: Memset) -> Answer<()> {
+        if !matches!(call.element, 1 | 2 | 4) {
+            return Err(INVALID_VALUE);
+        }
+        let width = call.width.checked_mul(u64::from(call.element)).ok_or(INVALID_VALUE)?;
+        let rows = Rows::new(call.pointer, call.pitch, width, call.height)?;
+        let (device, stream) = self.stream(request, call.stream)?;
+        if rows.bytes() > 0 {
+            self.check(&rows)?;
+            self.session.use_device(device)?;
+            let hip = &self.session.hip;
+            if call.height == 1 {
+                hip.set(call.pointer, call.value, call.element, size(call.width)?, stream)?;
+            } else if call.element == 1 {
+                let [value, ..] = call.value.to_le_bytes();
+                hip.set_rows(
+                    call.pointer,
+                    size(call.pitch)?,
+                    value,
+                    size(width)?,
+                    size(call.height)?,
+                    stream,
+                )?;
+            } else {
+                for row in 0..call.height {
+                    hip.set(
+                        call.pointer + row * call.pitch,
+                        call.value,
+                        call.element,
+                        size(call.width)?,
+                        stream,
+                    )?;
+                }
+            }
+        }
+        if request.one_way {
+            Ok(Some(()))
+        } else {
+            self.later(request, move |session| session.hip.stream_sync(stream))
+        }
+    }
+
+    pub fn device_to_host(&mut self, request: &Request, call: DeviceToHost) -> Answer<()> {
+        let rows = Rows::new(call.pointer, call.pitch, call.width, call.height)?;
+        let stream = self.stream(request, call.stream)?;
+        if rows.bytes() == 0 {
+            return Ok(Some(()));
+        }
+        self.check(&rows)?;
+        self.session.use_device(stream.0)?;
+        if request.one_way {
+            return self.session.downloads.begin(&self.session, request, rows, stream).map(Some);
+        }
+        let download = Download::begin(&self.session, rows, stream)?;
+        let own = request.clone();
+        self.later(request, move |session| {
+            session.use_device(stream.0)?;
+            download.finish(session, &own)
+        })
+    }
+
+    pub fn device_to_device(&mut self, request: &Request, call: DeviceToDevice) -> Answer<()> {
+        let to = Rows::new(call.to, call.to_pitch, call.width, call.height)?;
+        let from = Rows::new(call.from, call.from_pitch, call.width, call.height)?;
+        let (device, stream) = self.stream(request, call.stream)?;
+        if to.bytes() > 0 {
+            self.check(&to)?;
+            self.check(&from)?;
+            self.session.use_device(device)?;
+            let hip = &self.session.hip;
+            if call.height == 1 {
+                hip.copy(call.to, call.from, size(call.width)?, stream)?;
+            } else {
+                let (to_pitch, from_pitch) = (size(call.to_pitch)?, size(call.from_pitch)?);
+                hip.copy_rows(
+                    call.to,
+                    to_pitch,
+                    call.from,
+                    from_pitch,
+                    size(call.width)?,
+                    size(call.height)?,
+                    stream,
+                )?;
+            }
+        }
+        if request.one_way {
+            Ok(Some(()))
+        } else {
+            self.later(request, move |session| session.hip.stream_sync(stream))
+        }
+    }
+}

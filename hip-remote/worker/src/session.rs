@@ -1,0 +1,252 @@
+//! What all threads of a client's process share, and how each of them answers.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use hip_protocol::calls::{Call as _, Close, Output as OutputMessage};
+use hip_protocol::envelope::{CHUNK, DEFERRED, ERROR, Envelope};
+use hip_protocol::field::Field;
+use hip_protocol::message::{self, MAX_CHUNK};
+use hip_transport::{Shutdown, Writer};
+
+use crate::cache::Cache;
+use crate::counters::{Counted, Counters};
+use crate::downloads::Downloads;
+use crate::events::Events;
+use crate::hip::{Hip, Status};
+use crate::lane::Lane;
+use crate::locked::locked;
+use crate::output::Output;
+use crate::releases::Releases;
+use crate::staging::Staging;
+use crate::tables::Tables;
+
+/// How long the last message may wait for another thread's message.
+const LAST: Duration = Duration::from_millis(500);
+
+#[derive(Debug)]
+pub struct Session {
+    pub hip: Arc<Hip>,
+    /// How many devices there are, or why none.
+    pub devices: Result<i32, Status>,
+    pub tables: Mutex<Tables>,
+    pub events: Arc<Events>,
+    pub staging: Arc<Staging>,
+    pub downloads: Downloads,
+    pub releases: Releases,
+    pub cache: Cache,
+    pub counters: Counters,
+    output: Arc<Output>,
+    writer: Mutex<Writer>,
+    shutdown: Shutdown,
+    /// Since when each lane waits, if it does.
+    waits: Mutex<BTreeMap<u16, Instant>>,
+}
+
+/// A call as it came.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub op: u16,
+    pub id: u32,
+    /// The client waits for no reply.
+    pub one_way: bool,
+    pub lane: Arc<Lane>,
+}
+
+/// What a call comes to at once; `None`: its lane's thread answers.
+pub type Answer<R> = Result<Option<R>, Status>;
+
+thread_local! {
+    /// The device that the library has as this thread's.
+    static DEVICE: Cell<i32> = const { Cell::new(-1) };
+}
+
+impl Session {
+    pub fn new(
+        hip: Hip,
+        devices: Result<i32, Status>,
+        tables: Tables,
+        cache: Cache,
+        output: Arc<Output>,
+        writer: Writer,
+    ) -> Result<Self, String> {
+        let hip = Arc::new(hip);
+        Ok(Self {
+            devices,
+            tables: Mutex::new(tables),
+            events: Events::new(&hip),
+            staging: Staging::new(&hip),
+            downloads: Downloads::default(),
+            releases: Releases::new()?,
+            cache,
+            counters: Counters::default(),
+            output,
+            shutdown: writer.shutdown(),
+            writer: Mutex::new(writer),
+            waits: Mutex::default(),
+            hip,
+        })
+    }
+
+    /// Makes a device the calling thread's.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn use_device(&self, device: i32) -> Result<(), Status> {
+        if DEVICE.get() == device {
+            return Ok(());
+        }
+        self.hip.set_device(device)?;
+        DEVICE.set(device);
+        Ok(())
+    }
+
+    /// Writes whole messages.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn write(&self, slices: &mut [IoSlice<'_>]) -> Result<(), String> {
+        let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
+        self.counters.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+        locked(&self.writer).write(slices).map_err(|error| error.to_string())
+    }
+
+    /// Writes a part of what a request reads.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn write_chunk(&self, request: &Request, bytes: &[u8]) -> Result<(), String> {
+        for chunk in bytes.chunks(MAX_CHUNK) {
+            let envelope = Envelope { flags: CHUNK, lane: request.lane.number, status: 0 };
+            let prefix = message::prefix(request.op, request.id, envelope, chunk.len());
+            self.write(&mut [IoSlice::new(&prefix), IoSlice::new(chunk)])?;
+        }
+        Ok(())
+    }
+
+    /// Sends what belongs before the reply to a wait that has ended: what kernels printed, and finished copies.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn after_wait(&self) -> Result<(), String> {
+        for printed in self.output.take().chunks(MAX_CHUNK) {
+            let mut bytes = Vec::new();
+            message::put(OutputMessage::OP, 0, Envelope::default(), &(), printed, &mut bytes);
+            self.write(&mut [IoSlice::new(&bytes)])?;
+        }
+        self.downloads.deliver(self)
+    }
+
+    /// Has the lane's thread wait and reply.
+    ///
+    /// # Errors
+    /// The sentence that ends the connection.
+    pub fn later<R: Field>(
+        self: &Arc<Self>,
+        request: &Request,
+        wait: impl FnOnce(&Arc<Self>) -> Result<R, Status> + Send + 'static,
+    ) -> Result<(), String> {
+        let (session, request) = (Arc::clone(self), request.clone());
+        let lane = Arc::clone(&request.lane);
+        lane.run(Box::new(move || {
+            let lane = &request.lane;
+            locked(&session.waits).insert(lane.number, Instant::now());
+            let result = session.use_device(lane.device()).and_then(|()| wait(&session));
+            locked(&session.waits).remove(&lane.number);
+            // A connection that has ended is known to its reader too, which ends the process.
+            let _ = session.after_wait().and_then(|()| {
+                let mut out = Vec::new();
+                request.answer(result, &[], &mut out);
+                if out.is_empty() { Ok(()) } else { session.write(&mut [IoSlice::new(&out)]) }
+            });
+        }))
+    }
+
+    /// Frees everything that the client has on a device, which is the thread's.
+    ///
+    /// # Errors
+    /// The device has failed.
+    pub fn free_device(&self, device: i32) -> Result<(), Status> {
+        self.releases.wait();
+        let mut result = self.hip.device_sync();
+        let all = locked(&self.tables).take_of(device);
+        let hip = &self.hip;
+        let events = all.events.into_iter().map(|event| hip.event_destroy(event));
+        let streams = all.streams.into_iter().map(|stream| hip.stream_destroy(stream));
+        let modules = all.modules.into_iter().map(|module| hip.module_unload(module));
+        let memory = all.memory.into_iter().map(|pointer| hip.free(pointer));
+        for freed in events.chain(streams).chain(modules).chain(memory) {
+            result = result.and(freed);
+        }
+        result
+    }
+
+    /// Frees everything that the client has, as far as the devices go along.
+    pub fn free_all(&self) {
+        for device in 0..self.devices.unwrap_or_default() {
+            let _ = self.use_device(device).and_then(|()| self.free_device(device));
+        }
+    }
+
+    /// The longest time for which a lane has waited until now.
+    pub fn longest_wait(&self) -> Duration {
+        locked(&self.waits).values().min().map(Instant::elapsed).unwrap_or_default()
+    }
+
+    pub fn counted(&self) -> Counted {
+        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let mut counted = Counted {
+            received: load(&self.counters.received),
+            sent: load(&self.counters.sent),
+            ..Counted::default()
+        };
+        for (to, from) in counted.launches.iter_mut().zip(&self.counters.launches) {
+            *to = load(from);
+        }
+        let tables = locked(&self.tables);
+        for (to, device) in counted.allocated.iter_mut().zip(0..) {
+            *to = tables.allocated(device);
+        }
+        counted
+    }
+
+    /// Says why to the client, and ends the connection, so that the reader wakes.
+    pub fn close(&self, sentence: &str) {
+        let mut bytes = Vec::new();
+        message::put(Close::OP, 0, Envelope::default(), &Close {}, sentence.as_bytes(), &mut bytes);
+        let deadline = Instant::now() + LAST;
+        // A writer that is stuck has a client that reads nothing.
+        while Instant::now() < deadline {
+            if let Ok(mut writer) = self.writer.try_lock() {
+                let _ = writer.write(&mut [IoSlice::new(&bytes)]);
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.shutdown.now();
+    }
+}
+
+impl Request {
+    /// Appends the reply, or keeps the failure of a one-way call for a later one.
+    pub fn answer<R: Field>(&self, result: Result<R, Status>, variable: &[u8], out: &mut Vec<u8>) {
+        let lane = &self.lane;
+        match result {
+            Err(status) if self.one_way => lane.defer(status),
+            Ok(_) if self.one_way => {}
+            Err(status) => message::error(self.op, self.id, lane.number, status, 0, out),
+            Ok(fields) => match lane.take_deferred() {
+                None => message::reply(self.op, self.id, lane.number, &fields, variable, out),
+                Some(status) => {
+                    // With the fields: what the call made is the client's, and would be lost otherwise.
+                    let envelope = Envelope { flags: ERROR | DEFERRED, lane: lane.number, status };
+                    message::put(self.op, self.id, envelope, &fields, variable, out);
+                }
+            },
+        }
+    }
+}

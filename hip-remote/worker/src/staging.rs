@@ -1,0 +1,77 @@
+//! Pinned memory for copies to the client. Pinning costs more than a small copy, so that memory is used again.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex};
+
+use crate::hip::{Hip, Pinned, Status};
+use crate::locked::locked;
+
+/// The smallest piece.
+const LEAST: usize = 4096;
+/// How many bytes are kept for later copies.
+const KEPT: usize = 64 * 1024 * 1024;
+
+#[derive(Debug)]
+pub struct Staging {
+    hip: Arc<Hip>,
+    free: Mutex<Vec<Pinned>>,
+}
+
+/// Pinned memory that goes back when it is dropped.
+#[derive(Debug)]
+pub struct Piece {
+    staging: Arc<Staging>,
+    pinned: Option<Pinned>,
+}
+
+impl Staging {
+    pub fn new(hip: &Arc<Hip>) -> Arc<Self> {
+        Arc::new(Self { hip: Arc::clone(hip), free: Mutex::default() })
+    }
+
+    /// # Errors
+    /// The library has no more pinned memory.
+    pub fn take(self: &Arc<Self>, bytes: usize) -> Result<Piece, Status> {
+        let length = bytes.next_power_of_two().max(LEAST);
+        let kept = {
+            let mut free = locked(&self.free);
+            let at = free.iter().rposition(|pinned| pinned.length() == length);
+            at.map(|at| free.swap_remove(at))
+        };
+        let pinned = match kept {
+            Some(pinned) => pinned,
+            None => Pinned::new(&self.hip, length)?,
+        };
+        Ok(Piece { staging: Arc::clone(self), pinned: Some(pinned) })
+    }
+}
+
+impl Piece {
+    pub fn address(&self) -> u64 {
+        self.pinned.as_ref().map_or(0, |pinned| pinned.address(0))
+    }
+}
+
+impl Deref for Piece {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.pinned.as_ref().map_or(&[], |pinned| pinned.bytes(0..pinned.length()))
+    }
+}
+
+impl DerefMut for Piece {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let Some(pinned) = &mut self.pinned else { return &mut [] };
+        let length = pinned.length();
+        pinned.bytes_mut(0..length)
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        let mut free = locked(&self.staging.free);
+        let kept: usize = free.iter().map(Pinned::length).sum();
+        free.extend(self.pinned.take().filter(|pinned| kept + pinned.length() <= KEPT));
+    }
+}

@@ -1,0 +1,304 @@
+//! What the client has on its devices: no other pointer and no other handle reaches the HIP library.
+//!
+//! Handles are counted and never given twice, so that one that was destroyed is known as such.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::hip::{
+    INVALID_DEVICE_FUNCTION, INVALID_DEVICE_POINTER, INVALID_HANDLE, INVALID_VALUE, OUT_OF_MEMORY, Status,
+};
+use crate::rows::Rows;
+
+/// The first handle: 1 and 2 are streams that every process has.
+const FIRST: u64 = 16;
+
+/// Memory that copies may reach.
+#[derive(Clone, Copy, Debug)]
+struct Memory {
+    bytes: u64,
+    device: i32,
+    /// The module whose variable this is; `None`: the client allocated it.
+    module: Option<u64>,
+}
+
+/// An object of the library and the device that it is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    pub hip: u64,
+    pub device: i32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Function {
+    pub hip: u64,
+    module: u64,
+    /// The length of the kernel's explicit arguments, by its code object.
+    pub arguments: usize,
+}
+
+/// Where one kind of object is kept.
+#[derive(Debug, Default)]
+pub struct Objects {
+    all: HashMap<u64, Object>,
+}
+
+impl Objects {
+    /// # Errors
+    /// The client has no such object.
+    pub fn get(&self, handle: u64) -> Result<Object, Status> {
+        self.all.get(&handle).copied().ok_or(INVALID_HANDLE)
+    }
+
+    /// # Errors
+    /// The client has no such object.
+    pub fn remove(&mut self, handle: u64) -> Result<Object, Status> {
+        self.all.remove(&handle).ok_or(INVALID_HANDLE)
+    }
+
+    fn take_of(&mut self, device: i32) -> Vec<u64> {
+        self.all.extract_if(|_, object| object.device == device).map(|(_, object)| object.hip).collect()
+    }
+}
+
+#[derive(Debug)]
+pub struct Tables {
+    next: u64,
+    memory: BTreeMap<u64, Memory>,
+    pub streams: Objects,
+    pub events: Objects,
+    pub modules: Objects,
+    functions: HashMap<u64, Function>,
+    /// The length of each kernel's explicit arguments, by module and name.
+    arguments: HashMap<u64, HashMap<String, usize>>,
+    /// The bytes that the client has allocated on each device.
+    allocated: HashMap<i32, u64>,
+    /// The most bytes that the client may allocate on each device.
+    limit: u64,
+}
+
+/// Everything of one device, for the library to free.
+#[derive(Debug)]
+pub struct Everything {
+    pub memory: Vec<u64>,
+    pub streams: Vec<u64>,
+    pub events: Vec<u64>,
+    pub modules: Vec<u64>,
+}
+
+impl Tables {
+    pub fn new(limit: u64) -> Self {
+        Self {
+            next: FIRST,
+            memory: BTreeMap::new(),
+            streams: Objects::default(),
+            events: Objects::default(),
+            modules: Objects::default(),
+            functions: HashMap::new(),
+            arguments: HashMap::new(),
+            allocated: HashMap::new(),
+            limit,
+        }
+    }
+
+    fn handle(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    pub fn add_stream(&mut self, object: Object) -> u64 {
+        let handle = self.handle();
+        self.streams.all.insert(handle, object);
+        handle
+    }
+
+    pub fn add_event(&mut self, object: Object) -> u64 {
+        let handle = self.handle();
+        self.events.all.insert(handle, object);
+        handle
+    }
+
+    /// Adds a module, and the length of each of its kernels' arguments.
+    pub fn add_module(&mut self, object: Object, arguments: HashMap<String, usize>) -> u64 {
+        let handle = self.handle();
+        self.arguments.insert(handle, arguments);
+        self.modules.all.insert(handle, object);
+        handle
+    }
+
+    /// Adds a kernel, if the module's code object names it. Its handle is that of an earlier call, if there was one.
+    pub fn add_function(&mut self, module: u64, hip: u64, name: &str) -> Option<u64> {
+        let arguments = *self.arguments.get(&module)?.get(name)?;
+        let known = self.functions.iter().find(|(_, known)| known.hip == hip && known.module == module);
+        if let Some((handle, _)) = known {
+            return Some(*handle);
+        }
+        let handle = self.handle();
+        self.functions.insert(handle, Function { hip, module, arguments });
+        Some(handle)
+    }
+
+    /// # Errors
+    /// The client has no such function.
+    pub fn function(&self, handle: u64) -> Result<Function, Status> {
+        self.functions.get(&handle).copied().ok_or(INVALID_DEVICE_FUNCTION)
+    }
+
+    /// The bytes that the client has allocated on a device.
+    pub fn allocated(&self, device: i32) -> u64 {
+        self.allocated.get(&device).copied().unwrap_or_default()
+    }
+
+    /// The bytes that the client may have on a device; `u64::MAX`: as many as there are.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// # Errors
+    /// The client would have more than it may.
+    pub fn may_allocate(&self, device: i32, bytes: u64) -> Result<(), Status> {
+        if bytes > self.limit.saturating_sub(self.allocated(device)) { Err(OUT_OF_MEMORY) } else { Ok(()) }
+    }
+
+    pub fn add_memory(&mut self, pointer: u64, bytes: u64, device: i32) {
+        self.memory.insert(pointer, Memory { bytes, device, module: None });
+        *self.allocated.entry(device).or_default() += bytes;
+    }
+
+    pub fn add_variable(&mut self, module: u64, pointer: u64, bytes: u64) {
+        if let Ok(Object { device, .. }) = self.modules.get(module) {
+            self.memory.entry(pointer).or_insert(Memory { bytes, device, module: Some(module) });
+        }
+    }
+
+    /// Takes an allocation out: its device.
+    ///
+    /// # Errors
+    /// The pointer is not the begin of one of the client's allocations.
+    pub fn remove_memory(&mut self, pointer: u64) -> Result<i32, Status> {
+        match self.memory.get(&pointer) {
+            Some(&Memory { module: None, device, bytes }) => {
+                self.memory.remove(&pointer);
+                if let Some(allocated) = self.allocated.get_mut(&device) {
+                    *allocated = allocated.saturating_sub(bytes);
+                }
+                Ok(device)
+            }
+            _ => Err(INVALID_VALUE),
+        }
+    }
+
+    /// Takes a module out, with its functions and variables.
+    ///
+    /// # Errors
+    /// The client has no such module.
+    pub fn remove_module(&mut self, handle: u64) -> Result<Object, Status> {
+        let object = self.modules.remove(handle)?;
+        self.arguments.remove(&handle);
+        self.functions.retain(|_, function| function.module != handle);
+        self.memory.retain(|_, memory| memory.module != Some(handle));
+        Ok(object)
+    }
+
+    /// Checks that rows lie in one allocation of the client.
+    ///
+    /// # Errors
+    /// They do not.
+    pub fn check(&self, rows: &Rows) -> Result<(), Status> {
+        let extent = rows.extent().ok_or(INVALID_VALUE)?;
+        let (begin, memory) = self.memory.range(..=rows.pointer).next_back().ok_or(INVALID_DEVICE_POINTER)?;
+        let within = rows.pointer - begin;
+        if within <= memory.bytes && extent <= memory.bytes - within {
+            Ok(())
+        } else {
+            Err(INVALID_DEVICE_POINTER)
+        }
+    }
+
+    /// Takes everything of a device out.
+    pub fn take_of(&mut self, device: i32) -> Everything {
+        let handles: Vec<u64> = self
+            .modules
+            .all
+            .iter()
+            .filter(|(_, module)| module.device == device)
+            .map(|(handle, _)| *handle)
+            .collect();
+        let modules = handles
+            .iter()
+            .filter_map(|handle| self.remove_module(*handle).ok())
+            .map(|module| module.hip)
+            .collect();
+        let memory: Vec<u64> = self
+            .memory
+            .iter()
+            .filter(|(_, memory)| memory.device == device)
+            .map(|(pointer, _)| *pointer)
+            .collect();
+        for pointer in &memory {
+            self.memory.remove(pointer);
+        }
+        self.allocated.remove(&device);
+        Everything {
+            memory,
+            modules,
+            streams: self.streams.take_of(device),
+            events: self.events.take_of(device),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(pointer: u64, bytes: u64) -> Rows {
+        Rows::new(pointer, bytes, bytes, 1).unwrap()
+    }
+
+    #[test]
+    fn a_range_must_lie_within_one_allocation() {
+        let mut tables = Tables::new(u64::MAX);
+        tables.add_memory(1000, 100, 0);
+        tables.add_memory(1100, 100, 0);
+        for (pointer, bytes, expected) in [
+            (1000, 100, true),
+            (1050, 50, true),
+            (1050, 51, false),
+            (999, 1, false),
+            (1199, 1, true),
+            (1199, 2, false),
+            (1300, 0, false),
+            (1200, 1, false),
+        ] {
+            assert_eq!(tables.check(&rows(pointer, bytes)).is_ok(), expected, "{pointer} {bytes}");
+        }
+        assert_eq!(tables.remove_memory(1001), Err(INVALID_VALUE));
+        assert_eq!(tables.remove_memory(1000), Ok(0));
+        assert_eq!(tables.remove_memory(1000), Err(INVALID_VALUE));
+        assert_eq!(tables.check(&rows(1000, 1)), Err(INVALID_DEVICE_POINTER));
+    }
+
+    #[test]
+    fn a_client_has_at_most_its_limit_on_each_device() {
+        let mut tables = Tables::new(100);
+        tables.add_memory(1000, 60, 0);
+        assert_eq!(tables.may_allocate(0, 41), Err(OUT_OF_MEMORY));
+        assert_eq!(tables.may_allocate(0, 40), Ok(()));
+        assert_eq!(tables.may_allocate(1, 100), Ok(()));
+    }
+
+    #[test]
+    fn a_module_that_is_unloaded_takes_its_functions_and_variables_along() {
+        let mut tables = Tables::new(u64::MAX);
+        let module = tables.add_module(Object { hip: 5, device: 0 }, HashMap::from([("k".to_owned(), 8)]));
+        assert_eq!(tables.add_function(module, 7, "l"), None, "the code object has no such kernel");
+        let function = tables.add_function(module, 6, "k").unwrap();
+        assert_eq!(tables.add_function(module, 6, "k"), Some(function));
+        tables.add_variable(module, 5000, 8);
+        assert_eq!(tables.remove_memory(5000), Err(INVALID_VALUE), "a variable is not freed");
+        assert!(tables.check(&rows(5004, 4)).is_ok() && tables.function(function).is_ok());
+        tables.remove_module(module).unwrap();
+        assert!(tables.check(&rows(5004, 4)).is_err() && tables.function(function).is_err());
+        assert_eq!(tables.remove_module(module), Err(INVALID_HANDLE));
+    }
+}

@@ -1,0 +1,77 @@
+//! Watches over a client's process from a thread of its own, because its reader may stand in a call of the HIP library.
+
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::counters::{Counted, Report};
+use crate::session::Session;
+
+/// How long the reader may take to end the process by itself. A client's memory is free within a second of its death.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How often the watch looks and reports.
+const TICK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Begins to watch. `connection` is the client's.
+///
+/// # Errors
+/// The machine has no more threads.
+pub fn begin(
+    session: &Arc<Session>,
+    control: UnixStream,
+    connection: OwnedFd,
+    longest_wait: Option<Duration>,
+) -> Result<(), String> {
+    let session = Arc::clone(session);
+    std::thread::Builder::new()
+        .name("watch".to_owned())
+        .spawn(move || {
+            watch(&session, control, &connection, longest_wait);
+            end_soon();
+        })
+        .map(drop)
+        .map_err(|error| format!("the worker's machine has no thread for a client: {error}"))
+}
+
+/// Kills this process, if it has not ended by itself until then.
+pub fn end_soon() {
+    std::thread::sleep(PATIENCE);
+    let _ = kill_process(getpid(), Signal::KILL);
+}
+
+fn watch(session: &Session, mut control: UnixStream, connection: &OwnedFd, longest_wait: Option<Duration>) {
+    let mut last = Counted::default();
+    loop {
+        let mut watched = [PollFd::new(&control, PollFlags::IN), PollFd::new(connection, PollFlags::RDHUP)];
+        if poll(&mut watched, Some(&TICK)).is_err() {
+            continue;
+        }
+        let [parent, client] = watched.map(|one| !one.revents().is_empty());
+        if client {
+            return;
+        }
+        if parent {
+            let mut rest = [0; 16];
+            let _ = control.read(&mut rest);
+            session.close("the worker was told to end: connect to another one, or again when it is back");
+            return;
+        }
+        if let Some(longest) = longest_wait.filter(|longest| session.longest_wait() > *longest) {
+            session.close(&format!(
+                "a call has waited for the GPU for more than {} s, which is the longest that this worker allows \
+                 (--longest-wait)",
+                longest.as_secs()
+            ));
+            return;
+        }
+        let counted = session.counted();
+        if counted != last && Report::Counted(counted).write(&control).is_ok() {
+            last = counted;
+        }
+    }
+}
