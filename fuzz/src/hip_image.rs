@@ -17,7 +17,9 @@ pub fn check(data: &[u8]) {
     let mut asked = 0;
     let length = image::length(|offset, into| {
         let begin = usize::try_from(offset).unwrap_or(usize::MAX);
-        let Some(from) = begin.checked_add(into.len()).and_then(|end| image.get(begin..end)) else { return false };
+        let Some(from) = begin.checked_add(into.len()).and_then(|end| image.get(begin..end)) else {
+            return false;
+        };
         asked = asked.max(offset + into.len() as u64);
         into.copy_from_slice(from);
         true

@@ -17,6 +17,7 @@ pub mod cdi;
 pub mod config;
 pub mod gpu_metrics;
 pub mod health;
+pub mod hip_address;
 pub mod hip_code_object;
 pub mod hip_image;
 pub mod hip_message;

@@ -45,6 +45,7 @@ pub(super) const TARGETS: &[Target] = &[
     target("hip_v1", Some("hip_v1")),
     target("hip_image", Some("hip_image")),
     target("hip_code_object", Some("hip_code_object")),
+    target("hip_address", Some("hip_address")),
 ];
 
 impl Target {
