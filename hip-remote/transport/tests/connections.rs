@@ -53,7 +53,9 @@ fn messages_arrive_whole_and_in_order_over_each_kind_of_connection() {
     client.1.write(&mut [IoSlice::new(&ping(b""))]).unwrap();
     let mut worker = unix.join().unwrap();
     worker.0.next().unwrap();
-    for ((mut reader, _writer), (reader_there, mut writer)) in [connected(None), connected(Some(&key())), (client, worker)] {
+    for ((mut reader, _writer), (reader_there, mut writer)) in
+        [connected(None), connected(Some(&key())), (client, worker)]
+    {
         let chunk: Vec<u8> = (0..1024 * 1024 + 5).map(|i: usize| (i % 251) as u8).collect();
         let prefix =
             message::prefix(Ping::OP, 9, Envelope { flags: CHUNK, ..Envelope::default() }, chunk.len());
