@@ -3,7 +3,7 @@
 # worker needs the key that the pool mounts from the secret hip-worker-key.
 set -eu
 
-key=/etc/rocworker-hip/worker.key
+key=/etc/rocworker/hip/worker.key
 [ -f "$key" ] || {
     echo "tensor-fusion-worker: there is no $key: make the secret hip-worker-key in the workload's namespace" >&2
     exit 1

@@ -118,12 +118,12 @@ fn client_and_worker_find_their_halves_of_the_key() {
             (&volume["secret"]["secretName"], &volume["secret"]["defaultMode"]),
             (&json!(secret), &json!(0o400))
         );
-        let mount = json!([{"name": volume["name"], "mountPath": "/etc/rocworker-hip", "readOnly": true}]);
+        let mount = json!([{"name": volume["name"], "mountPath": "/etc/rocworker/hip", "readOnly": true}]);
         assert_eq!(container["volumeMounts"], mount);
     }
-    let variable = json!([{"name": "ROCWORKER_HIP_KEY", "value": "/etc/rocworker-hip/client.key"}]);
+    let variable = json!([{"name": "ROCWORKER_HIP_KEY", "value": "/etc/rocworker/hip/client.key"}]);
     assert_eq!(client["patchToContainer"]["env"], variable);
-    assert!(text(&deployed("tensor-fusion-worker.sh")).contains("\nkey=/etc/rocworker-hip/worker.key\n"));
+    assert!(text(&deployed("tensor-fusion-worker.sh")).contains("\nkey=/etc/rocworker/hip/worker.key\n"));
     // A pod with a GPU of its own node needs no key.
     assert_eq!(client["patchToPod"]["spec"]["volumes"][0]["secret"]["optional"], true);
 }

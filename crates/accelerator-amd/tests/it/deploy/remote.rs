@@ -198,7 +198,7 @@ fn the_worker_starts_with_its_key_and_tensorfusions_arguments() {
     fs::set_permissions(&worker, fs::Permissions::from_mode(0o755)).unwrap();
     let run = || {
         let variables = [("LD_PRELOAD", "")];
-        beneath(top, "tensor-fusion-worker.sh", &["/etc/rocworker-hip"], &variables, &["-p", "8000"])
+        beneath(top, "tensor-fusion-worker.sh", &["/etc/rocworker/hip"], &variables, &["-p", "8000"])
     };
     let refused = run();
     let stderr = text(&refused.stderr);
