@@ -13,7 +13,6 @@ impl HipError {
     pub const INVALID_CONFIGURATION: Self = Self(9);
     pub const INVALID_PITCH: Self = Self(12);
     pub const INVALID_SYMBOL: Self = Self(13);
-    pub const INVALID_DEVICE_POINTER: Self = Self(17);
     pub const INVALID_COPY_DIRECTION: Self = Self(21);
     pub const MISSING_CONFIGURATION: Self = Self(52);
     pub const INVALID_DEVICE_FUNCTION: Self = Self(98);
@@ -21,7 +20,6 @@ impl HipError {
     pub const INVALID_DEVICE: Self = Self(101);
     pub const INVALID_IMAGE: Self = Self(200);
     pub const NO_BINARY_FOR_GPU: Self = Self(209);
-    pub const UNSUPPORTED_LIMIT: Self = Self(215);
     pub const PEER_ACCESS_UNSUPPORTED: Self = Self(217);
     pub const FILE_NOT_FOUND: Self = Self(301);
     pub const INVALID_HANDLE: Self = Self(400);

@@ -22,7 +22,6 @@ pub struct Function {
     /// The worker's handle, which is the program's too.
     pub handle: u64,
     pub module: u64,
-    pub device: i32,
     pub name: CString,
     pub kernel: Kernel,
 }
@@ -105,7 +104,7 @@ pub fn load(seat: &Seat, image: &[u8]) -> Outcome<u64> {
 fn load_for(seat: &Seat, image: &[u8], binary: Option<Binary>) -> Outcome<u64> {
     let session = seat.session();
     let device = seat.device();
-    let target = crate::properties::target(&*session.properties(&seat.desk, device)?)?;
+    let target = session.properties(&seat.desk, device)?.target()?;
     let code = image::code_object(image, &target).map_err(|why| refused(&why))?;
     let kernels = kernels(&code).map_err(|why| refused(&why))?;
     let digest = ring::digest::digest(&ring::digest::SHA256, &code);
@@ -137,7 +136,7 @@ pub fn unload(seat: &Seat, module: u64) -> Outcome {
 /// # Errors
 /// There is no such module or kernel.
 pub fn function(seat: &Seat, module: u64, name: &[u8]) -> Outcome<Arc<Function>> {
-    let (device, kernel) = {
+    let kernel = {
         let tables = seat.session().tables();
         let found = tables.modules.by_handle.get(&module).ok_or(HipError::INVALID_HANDLE)?;
         let known = |function: &&Arc<Function>| function.module == module && function.name.as_bytes() == name;
@@ -145,11 +144,11 @@ pub fn function(seat: &Seat, module: u64, name: &[u8]) -> Outcome<Arc<Function>>
             return Ok(Arc::clone(function));
         }
         let kernel = found.kernels.iter().find(|kernel| kernel.name.as_bytes() == name);
-        (found.device, kernel.ok_or(HipError::NOT_FOUND)?.clone())
+        kernel.ok_or(HipError::NOT_FOUND)?.clone()
     };
     let (reply, _) = seat.session().connection.call(&seat.desk, &ModuleFunction { module }, name)?;
     let name = CString::new(name).map_err(|_| HipError::NOT_FOUND)?;
-    let function = Arc::new(Function { handle: reply.function, module, device, name, kernel });
+    let function = Arc::new(Function { handle: reply.function, module, name, kernel });
     seat.session().tables().modules.functions.insert(function.handle, Arc::clone(&function));
     Ok(function)
 }

@@ -2,12 +2,7 @@
 
 use std::ffi::c_int;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Release {
-    Rocm5,
-    Rocm6,
-    Rocm7,
-}
+use hip_abi::release::Release;
 
 #[cfg(not(test))]
 unsafe extern "C" {
@@ -26,42 +21,4 @@ pub fn release() -> Release {
         6 => Release::Rocm6,
         _ => Release::Rocm7,
     }
-}
-
-/// `hipMemoryType`, whose numbers changed with ROCm 6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemoryType {
-    /// ROCm 6 and later.
-    Unregistered,
-    Host,
-    Device,
-    /// ROCm 6 and later.
-    Managed,
-    Array,
-    Unified,
-}
-
-const ROCM_5: &[(u32, MemoryType)] =
-    &[(0, MemoryType::Host), (1, MemoryType::Device), (2, MemoryType::Array), (3, MemoryType::Unified)];
-
-const SINCE_ROCM_6: &[(u32, MemoryType)] = &[
-    (0, MemoryType::Unregistered),
-    (1, MemoryType::Host),
-    (2, MemoryType::Device),
-    (3, MemoryType::Managed),
-    (10, MemoryType::Array),
-    (11, MemoryType::Unified),
-];
-
-fn memory_types() -> &'static [(u32, MemoryType)] {
-    if release() == Release::Rocm5 { ROCM_5 } else { SINCE_ROCM_6 }
-}
-
-pub fn memory_type(number: u32) -> Option<MemoryType> {
-    memory_types().iter().find(|(known, _)| *known == number).map(|(_, memory)| *memory)
-}
-
-/// None where the release has no number for it.
-pub fn memory_type_number(memory: MemoryType) -> Option<u32> {
-    memory_types().iter().find(|(_, known)| *known == memory).map(|(number, _)| *number)
 }

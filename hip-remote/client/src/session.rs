@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use hip_protocol::calls::{DeviceProperties, Welcome};
+use hip_protocol::calls::{DeviceAttribute, DeviceProperties, Welcome};
 
 use crate::allocations::Allocations;
 use crate::connection::{Connection, Desk, lock};
 use crate::error::{HipError, Outcome};
 use crate::modules::Modules;
+use crate::properties::Properties;
 
 pub struct Session {
     pub connection: Arc<Connection>,
@@ -17,6 +18,8 @@ pub struct Session {
     /// Held while a code object is loaded, so that two threads do not load it twice.
     pub loading: Mutex<()>,
     properties: Mutex<HashMap<i32, Arc<Properties>>>,
+    /// By device and number.
+    attributes: Mutex<HashMap<(i32, i32), i32>>,
 }
 
 /// What the worker made for the program. A thread holds the tables while it looks, never while it waits.
@@ -40,12 +43,6 @@ pub struct Event {
     pub device: i32,
 }
 
-/// `hipDeviceProp_t` as the worker's library filled it.
-pub struct Properties {
-    pub layout: u32,
-    pub bytes: Vec<u8>,
-}
-
 impl Session {
     pub fn new(connection: Arc<Connection>, welcome: Welcome) -> Self {
         Self {
@@ -54,6 +51,7 @@ impl Session {
             tables: Mutex::default(),
             loading: Mutex::default(),
             properties: Mutex::default(),
+            attributes: Mutex::default(),
         }
     }
 
@@ -86,9 +84,23 @@ impl Session {
             return Ok(Arc::clone(known));
         }
         let (reply, bytes) = self.connection.call(desk, &DeviceProperties { device }, &[])?;
-        let properties = Arc::new(Properties { layout: reply.layout, bytes });
+        let properties = Arc::new(Properties::new(reply.layout, bytes)?);
         lock(&self.properties).insert(device, Arc::clone(&properties));
         Ok(properties)
+    }
+
+    /// An attribute of a device, which does not change either.
+    ///
+    /// # Errors
+    /// There is no such device or attribute, or the connection is lost.
+    pub fn attribute(&self, desk: &Desk, device: i32, attribute: i32) -> Outcome<i32> {
+        let device = self.device(device)?;
+        if let Some(known) = lock(&self.attributes).get(&(device, attribute)) {
+            return Ok(*known);
+        }
+        let (reply, _) = self.connection.call(desk, &DeviceAttribute { device, attribute }, &[])?;
+        lock(&self.attributes).insert((device, attribute), reply.value);
+        Ok(reply.value)
     }
 }
 

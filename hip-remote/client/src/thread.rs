@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
+use hip_abi::release::Release;
 use hip_protocol::calls::SetDevice;
 
 use crate::configuration::Configuration;
 use crate::connection::Desk;
 use crate::error::{HipError, Outcome};
 use crate::process;
-use crate::release::{Release, release};
+use crate::release::release;
 use crate::session::Session;
 
 #[derive(Default)]

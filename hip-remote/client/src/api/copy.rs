@@ -2,12 +2,14 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
+use hip_abi::memory;
+
 use crate::border::hip;
 use crate::copies::{self, Copy, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE, Side};
 use crate::error::{HipError, Outcome};
 use crate::modules;
 use crate::program::{get, put};
-use crate::release::{MemoryType, memory_type};
+use crate::release::release;
 use crate::streams::{Default, stream};
 use crate::thread::{Seat, seated};
 
@@ -85,11 +87,12 @@ fn parameters(copy: *const c_void, on: On) -> Outcome {
     // SAFETY: the program passes its parameters.
     let copy = unsafe { get(copy.cast::<Memcpy2D>()) }?;
     let side = |kind, host, device, x: usize, y: usize, pitch: usize| {
-        let base: usize = match memory_type(kind) {
-            Some(MemoryType::Host) => host,
-            Some(MemoryType::Device | MemoryType::Unified) => device,
-            Some(MemoryType::Array) => return Err(HipError::NOT_SUPPORTED),
-            _ => return Err(HipError::INVALID_VALUE),
+        let is = |memory| i32::try_from(kind).ok() == memory::number(release(), memory);
+        let base: usize = match () {
+            () if is(memory::Kind::Host) => host,
+            () if is(memory::Kind::Device) => device,
+            // Arrays and managed memory.
+            () => return Err(HipError::NOT_SUPPORTED),
         };
         let offset =
             y.checked_mul(pitch).and_then(|rows| rows.checked_add(x)).ok_or(HipError::INVALID_VALUE)?;

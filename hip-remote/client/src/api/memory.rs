@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
+use hip_abi::memory::{self as kinds, Kind, PointerAttributes};
 use hip_protocol::calls::{MemoryInfo, Memset};
 
 use crate::border::hip;
@@ -9,7 +10,7 @@ use crate::error::{HipError, Outcome};
 use crate::host_memory;
 use crate::memory;
 use crate::program::{get, put};
-use crate::release::{MemoryType, memory_type_number};
+use crate::release::release;
 use crate::streams::{Default, stream};
 use crate::thread::seated;
 
@@ -18,6 +19,9 @@ const PITCH: usize = 256;
 
 /// `hipHostMallocMapped`, `hipHostRegisterMapped`: a GPU would read the program's memory.
 const MAPPED: c_uint = 0x2;
+
+/// `hipInvalidDeviceId`.
+const NO_DEVICE: c_int = -2;
 
 /// `hipHostRegisterIoMemory`.
 const IO_MEMORY: c_uint = 0x4;
@@ -137,21 +141,9 @@ fn fill_3d(to: PitchedPtr, value: c_int, extent: Extent, on: On) -> Outcome {
     Ok(())
 }
 
-/// `hipPointerAttribute_t`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct PointerAttributes {
-    memory_type: c_uint,
-    device: c_int,
-    device_pointer: usize,
-    host_pointer: usize,
-    is_managed: c_int,
-    allocation_flags: c_uint,
-}
-
 /// Memory that a pointer is in.
 struct Whose {
-    memory_type: MemoryType,
+    kind: Kind,
     device: c_int,
     start: usize,
     bytes: usize,
@@ -160,10 +152,9 @@ struct Whose {
 
 fn whose(pointer: usize) -> Outcome<Option<Whose>> {
     if let Some(found) = host_memory::find(pointer) {
-        let (memory_type, device) = (MemoryType::Host, 0);
         return Ok(Some(Whose {
-            memory_type,
-            device,
+            kind: Kind::Host,
+            device: 0,
             start: found.start,
             bytes: found.bytes,
             flags: found.flags,
@@ -172,7 +163,7 @@ fn whose(pointer: usize) -> Outcome<Option<Whose>> {
     seated(|seat| {
         let found = seat.session().tables().allocations.find(pointer as u64);
         Ok(found.map(|found| Whose {
-            memory_type: MemoryType::Device,
+            kind: Kind::Device,
             device: found.device,
             start: found.start as usize,
             bytes: found.bytes as usize,
@@ -182,27 +173,21 @@ fn whose(pointer: usize) -> Outcome<Option<Whose>> {
 }
 
 fn pointer_attributes(pointer: usize) -> Outcome<PointerAttributes> {
+    let number = |kind| kinds::number(release(), kind).ok_or(HipError::INVALID_VALUE);
     let Some(whose) = whose(pointer)? else {
-        // ROCm 5 has no number for memory that it does not know.
-        let memory_type = memory_type_number(MemoryType::Unregistered).ok_or(HipError::INVALID_VALUE)?;
+        let (kind, device) = (number(Kind::Unregistered)?, NO_DEVICE);
         return Ok(PointerAttributes {
-            memory_type,
-            device: -2,
+            kind,
+            device,
             device_pointer: 0,
             host_pointer: 0,
-            is_managed: 0,
-            allocation_flags: 0,
+            managed: 0,
+            flags: 0,
         });
     };
-    let on_device = whose.memory_type == MemoryType::Device;
-    Ok(PointerAttributes {
-        memory_type: memory_type_number(whose.memory_type).ok_or(HipError::INVALID_VALUE)?,
-        device: whose.device,
-        device_pointer: if on_device { pointer } else { 0 },
-        host_pointer: if on_device { 0 } else { pointer },
-        is_managed: 0,
-        allocation_flags: whose.flags,
-    })
+    let (device_pointer, host_pointer) = if whose.kind == Kind::Device { (pointer, 0) } else { (0, pointer) };
+    let (kind, device, flags) = (number(whose.kind)?, whose.device, whose.flags);
+    Ok(PointerAttributes { kind, device, device_pointer, host_pointer, managed: 0, flags })
 }
 
 /// One attribute of a pointer, by `HIP_POINTER_ATTRIBUTE_*`.
@@ -215,15 +200,15 @@ unsafe fn pointer_attribute(to: *mut c_void, attribute: c_uint, pointer: usize) 
     // SAFETY: as the caller promises, in each arm.
     unsafe {
         match attribute {
-            2 => put(to.cast(), pointer_attributes(pointer)?.memory_type),
-            3 if known()?.memory_type == MemoryType::Device => put(to.cast(), pointer),
-            4 if known()?.memory_type == MemoryType::Host => put(to.cast(), pointer),
+            2 => put(to.cast(), pointer_attributes(pointer)?.kind),
+            3 if known()?.kind == Kind::Device => put(to.cast(), pointer),
+            4 if known()?.kind == Kind::Host => put(to.cast(), pointer),
             3 | 4 => Err(HipError::INVALID_VALUE),
             8 => put(to.cast(), false),
             9 => put(to.cast(), known()?.device),
             11 => put(to.cast(), known()?.start),
             12 => put(to.cast(), known()?.bytes),
-            13 => put(to.cast(), whose.is_some_and(|whose| whose.memory_type == MemoryType::Device)),
+            13 => put(to.cast(), whose.is_some_and(|whose| whose.kind == Kind::Device)),
             1 | 5..=7 | 10 | 14..=17 => Err(HipError::NOT_SUPPORTED),
             _ => Err(HipError::INVALID_VALUE),
         }
