@@ -1,7 +1,6 @@
 //! Copies: what they mean is decided by whose memory the pointers are in.
 
 use hip_protocol::calls::{DeviceToDevice, DeviceToHost, HostToDevice, StreamSync};
-use hip_protocol::message::MAX_CHUNK;
 
 use crate::connection::Rows;
 use crate::error::{HipError, Outcome};
@@ -86,26 +85,19 @@ impl Copy {
     }
 
     fn upload(self, seat: &Seat) -> Outcome {
-        for part in self.parts(self.to) {
-            let (pitch, width, height) = part.shape(part.to);
-            let call =
-                HostToDevice { pointer: part.to.address as u64, pitch, width, height, stream: part.stream };
-            seat.session().connection.upload(&seat.desk, &call, &part.rows(part.from), part.wait)?;
-        }
-        Ok(())
+        let (pitch, width, height) = self.shape(self.to);
+        let call =
+            HostToDevice { pointer: self.to.address as u64, pitch, width, height, stream: self.stream };
+        seat.session().connection.upload(&seat.desk, &call, &self.rows(self.from), self.wait)
     }
 
     fn download(self, seat: &Seat) -> Outcome {
+        let (pitch, width, height) = self.shape(self.from);
+        let call =
+            DeviceToHost { pointer: self.from.address as u64, pitch, width, height, stream: self.stream };
         // HIP waits for a copy to memory that is not pinned, and a program may read it at once (hipMemcpyAsync).
-        let wait =
-            self.wait || !host_memory::has(self.to.address, (self.height - 1) * self.to.pitch + self.width);
-        for part in (Self { wait, ..self }).parts(self.from) {
-            let (pitch, width, height) = part.shape(part.from);
-            let call =
-                DeviceToHost { pointer: part.from.address as u64, pitch, width, height, stream: part.stream };
-            seat.session().connection.download(&seat.desk, &call, &part.rows(part.to), part.wait)?;
-        }
-        Ok(())
+        let pinned = host_memory::has(self.to.address, (self.height - 1) * self.to.pitch + self.width);
+        seat.session().connection.download(&seat.desk, &call, &self.rows(self.to), self.wait || !pinned)
     }
 
     fn within_devices(self, seat: &Seat) -> Outcome {
@@ -135,21 +127,6 @@ impl Copy {
             unsafe { std::ptr::copy(from as *const u8, to as *mut u8, self.width) };
         }
         Ok(())
-    }
-
-    /// The copy, or each row of it where a row is longer than a chunk: a chunk has whole rows.
-    fn parts(self, device: Side) -> impl Iterator<Item = Self> {
-        let (_, _, height) = self.shape(device);
-        let split = self.width > MAX_CHUNK && height > 1;
-        let rows = if split { self.height } else { 1 };
-        (0..rows).map(move |row| {
-            if !split {
-                return self;
-            }
-            let side = |side: Side| Side { address: side.address + row * side.pitch, pitch: side.pitch };
-            let last = row + 1 == rows;
-            Self { to: side(self.to), from: side(self.from), height: 1, wait: self.wait && last, ..self }
-        })
     }
 
     /// The pitch, the width and the height of a device's side: rows without gaps are one row.

@@ -77,12 +77,12 @@ impl Properties {
             "clockRate",
             "maxThreadsPerMultiProcessor",
         ];
-        let wished = |field| {
+        let wish = |field: &str| {
             let bytes = wished.get(properties::range(layout, field)?)?.first_chunk()?;
             Some(i32::from_ne_bytes(*bytes)).filter(|wish| *wish != 0)
         };
         let fulfils =
-            |field: &&str| wished(field).is_some_and(|wish| self.int(field).is_ok_and(|has| has >= wish));
-        WISHES.iter().filter(fulfils).count()
+            |field: &str| wish(field).is_some_and(|wish| self.int(field).is_ok_and(|has| has >= wish));
+        WISHES.into_iter().filter(|field| fulfils(field)).count()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use hip_protocol::calls::{Call, Close, Hello, Welcome};
+use hip_protocol::calls::{Call, Close, DeviceCount, Hello, Welcome};
 use hip_protocol::envelope::ERROR;
 use hip_protocol::message;
 use hip_transport::{Address, ClientKey, Reader, Writer};
@@ -67,13 +67,29 @@ fn greet(
     key: Option<&ClientKey>,
     memory: u64,
 ) -> Result<Welcome, NoWorker> {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let token = key.map(ClientKey::token).unwrap_or_default();
+    let hello = Hello { token, pid: std::process::id(), memory };
+    let welcome = ask(reader, writer, &hello, program.as_encoded_bytes())?;
+    if welcome.devices == 0 {
+        // The worker's library has a reason, and the program shall see it.
+        ask(reader, writer, &DeviceCount {}, &[])?;
+        return Err(NoWorker::Hip(HipError::NO_DEVICE));
+    }
+    Ok(welcome)
+}
+
+/// Makes a call on a connection that nobody else uses yet.
+fn ask<C: Call>(
+    reader: &mut Reader,
+    writer: &mut Writer,
+    call: &C,
+    variable: &[u8],
+) -> Result<C::Reply, NoWorker> {
     let peer = reader.peer().to_owned();
     let failed = |why: hip_transport::Error| NoWorker::Unreachable(why.to_string());
-    let program = std::env::args_os().next().unwrap_or_default();
-    let hello =
-        Hello { token: key.map(ClientKey::token).unwrap_or_default(), pid: std::process::id(), memory };
     let mut request = Vec::new();
-    message::request(&hello, 0, 0, 0, program.as_encoded_bytes(), &mut request);
+    message::request(call, 0, 0, 0, variable, &mut request);
     // A worker that refuses the client has said why before it closes, whatever becomes of this.
     let written = writer.write(&mut [IoSlice::new(&request)]);
     let reply = match reader.next() {
@@ -81,18 +97,21 @@ fn greet(
         Err(why) => return Err(failed(written.err().unwrap_or(why))),
     };
     let payload = reader.bytes(reply.length).map_err(failed)?;
-    match reply.op {
-        Close::OP => Err(NoWorker::Unreachable(format!(
-            "{peer} refuses this program: {}",
-            String::from_utf8_lossy(payload)
-        ))),
-        Hello::OP if reply.envelope.has(ERROR) => Err(NoWorker::Hip(HipError(reply.envelope.status))),
-        Hello::OP => match message::fields::<Welcome>(Hello::OP, payload) {
-            Ok((welcome, _)) => Ok(welcome),
-            Err(why) => Err(NoWorker::Unreachable(format!("{peer} answers what is no welcome: {why}"))),
-        },
-        other => Err(NoWorker::Unreachable(format!(
-            "{peer} answers with a message {other:#06x} in place of a welcome"
-        ))),
+    if reply.op == Close::OP {
+        let why = String::from_utf8_lossy(payload);
+        return Err(NoWorker::Unreachable(format!("{peer} refuses this program: {why}")));
+    }
+    if reply.op != C::OP {
+        return Err(NoWorker::Unreachable(format!(
+            "{peer} answers a greeting with a message {:#06x}",
+            reply.op
+        )));
+    }
+    if reply.envelope.has(ERROR) {
+        return Err(NoWorker::Hip(HipError(reply.envelope.status)));
+    }
+    match message::fields::<C::Reply>(C::OP, payload) {
+        Ok((fields, _)) => Ok(fields),
+        Err(why) => Err(NoWorker::Unreachable(format!("{peer} answers a greeting wrongly: {why}"))),
     }
 }

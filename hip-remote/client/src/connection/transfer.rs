@@ -111,10 +111,10 @@ impl Connection {
     }
 }
 
-/// How many bytes a chunk has at most: whole rows of the device, where it has several.
+/// How many bytes a chunk has at most: whole rows where one fits, which the worker copies at once.
 fn chunk(call: &HostToDevice) -> usize {
     let width = usize::try_from(call.width).unwrap_or(usize::MAX).max(1);
-    if call.height == 1 { MAX_CHUNK } else { (MAX_CHUNK / width).max(1).saturating_mul(width) }
+    (MAX_CHUNK / width).checked_mul(width).filter(|rows| *rows > 0).unwrap_or(MAX_CHUNK)
 }
 
 #[cfg(test)]
@@ -122,9 +122,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chunk_has_whole_rows_or_a_part_of_the_one_row() {
+    fn a_chunk_has_whole_rows_where_one_fits() {
         let call = HostToDevice { pointer: 0, pitch: 4096, width: 3000, height: 1000, stream: 0 };
         assert_eq!(chunk(&call), 349 * 3000);
-        assert_eq!(chunk(&HostToDevice { width: 4_000_000, height: 1, ..call }), MAX_CHUNK);
+        assert_eq!(chunk(&HostToDevice { width: 4_000_000, ..call }), MAX_CHUNK);
     }
 }
