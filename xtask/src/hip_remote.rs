@@ -178,3 +178,68 @@ fn glibc_has(version: &str) -> bool {
 fn write(file: &Path, text: &str) -> Result<()> {
     fs::write(file, text).with_context(|| format!("writing {}", file.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client of one call, in place of the real one.
+    const CLIENT: &str = "\
+        #include <stdio.h>\n\
+        void rocworker_hip_unsupported(const char *name) { printf(\"%s is unsupported\\n\", name); }\n\
+        int hipMalloc(void **pointer, unsigned long bytes) { *pointer = (void *)bytes; return 0; }\n";
+
+    const PROGRAM: &str = "\
+        #include <stdio.h>\n\
+        struct channel { int fields[5]; };\n\
+        int hipMalloc(void **, unsigned long);\n\
+        int hipGraphCreate(void **, unsigned);\n\
+        struct channel hipCreateChannelDesc(int, int, int, int, int);\n\
+        float __gnu_h2f_ieee(unsigned short);\n\
+        unsigned short __gnu_f2h_ieee(float);\n\
+        int main(void) {\n\
+            void *pointer;\n\
+            struct channel channel = hipCreateChannelDesc(1, 2, 3, 4, 5);\n\
+            printf(\"%d\\n\", hipGraphCreate(&pointer, 0));\n\
+            int error = hipMalloc(&pointer, 0x2a);\n\
+            printf(\"%d %p\\n\", error, pointer);\n\
+            printf(\"%d %g %#x\\n\", channel.fields[4], __gnu_h2f_ieee(0x3e00), __gnu_f2h_ieee(-2));\n\
+            return 0;\n\
+        }\n";
+
+    #[test]
+    fn a_program_of_each_release_calls_the_client_and_hears_what_it_lacks() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        fs::write(file("client.c"), CLIENT).unwrap();
+        fs::write(file("program.c"), PROGRAM).unwrap();
+        let gcc = |arguments: &[&str]| {
+            Command::new([&["gcc", "-fPIC"], arguments].concat()).inside(folder.path()).run().unwrap();
+        };
+        gcc(&["-c", "client.c"]);
+        Command::new(["ar", "r", "client.a", "client.o"]).inside(folder.path()).run().unwrap();
+        let unwinder = unwinder(folder.path()).unwrap();
+        for release in Release::ALL {
+            let soname = release.soname();
+            library(&file("client.a"), release, &soname, folder.path(), &unwinder, folder.path()).unwrap();
+            let library = format!("./{soname}");
+            gcc(&["-o", "program", "program.c", &library]);
+            let said = Command::new([file("program")])
+                .environment("LD_LIBRARY_PATH", folder.path())
+                .inside(folder.path())
+                .read()
+                .unwrap();
+            let expected = "hipCreateChannelDesc is unsupported\nhipGraphCreate is unsupported\n801\n0 0x2a\n0 1.5 0xc000\n";
+            assert_eq!(said, expected, "{soname}");
+        }
+    }
+
+    #[test]
+    fn a_symbol_of_a_newer_glibc_is_refused() {
+        for (version, has) in
+            [("GLIBC_2.34", true), ("GLIBC_2.2.5", true), ("GLIBC_2.35", false), ("GCC_3.0", false)]
+        {
+            assert_eq!(glibc_has(version), has, "{version}");
+        }
+    }
+}
