@@ -48,6 +48,9 @@ pub struct Serve {
     /// The most memory that a client may allocate on each GPU, such as 8GiB [default: as much as there is]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub memory: Option<u64>,
+    /// How many GPUs each client gets [default: all; one where the policy says `sharing: exclusive`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub gpus: Option<u32>,
     /// How many bytes of a client's copies may be under way: more for a slower network
     #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = window)]
     pub in_flight: u64,

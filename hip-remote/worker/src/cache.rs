@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use sha2::{Digest as _, Sha256};
+use ring::digest::{SHA256, digest};
 
 #[derive(Clone, Debug)]
 pub struct Cache {
@@ -18,7 +18,7 @@ pub struct Cache {
 
 /// Whether bytes have this digest.
 pub fn is(bytes: &[u8], sha256: &[u8; 32]) -> bool {
-    Sha256::digest(bytes).as_slice() == sha256
+    digest(&SHA256, bytes).as_ref() == sha256
 }
 
 impl Cache {
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     fn digest(bytes: &[u8]) -> [u8; 32] {
-        Sha256::digest(bytes).into()
+        super::digest(&SHA256, bytes).as_ref().try_into().unwrap()
     }
 
     #[test]

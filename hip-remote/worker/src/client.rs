@@ -1,5 +1,6 @@
 //! The process of one client: it begins the connection, opens the HIP library and serves until the client is gone.
 
+use std::ffi::CString;
 use std::io::{IoSlice, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -9,20 +10,21 @@ use std::time::{Duration, Instant};
 
 use hip_protocol::calls::{Call as _, Close, Hello, Welcome};
 use hip_protocol::envelope::Envelope;
-use hip_protocol::header::VERSION_2;
+use hip_protocol::header::{VERSION_1, VERSION_2};
 use hip_protocol::message;
-use hip_transport::{Reader, WorkerKey, Writer};
+use hip_transport::{Message, Reader, WorkerKey, Writer};
+use runc_amd_wrapper::paths::Paths;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::arguments::Serve;
 use crate::cache::Cache;
 use crate::counters::Report;
-use crate::hip::Hip;
+use crate::hip::{Hip, show_devices};
 use crate::output::Output;
 use crate::serving::Serving;
 use crate::session::Session;
 use crate::tables::Tables;
-use crate::watch;
+use crate::{grant, version_1, watch};
 
 /// How long a client may take to say who it is.
 const HELLO: Duration = Duration::from_secs(5);
@@ -60,40 +62,53 @@ pub fn serve(options: &Serve) -> Result<(), String> {
         return Err(refuse(&mut writer, &peer, &sentence));
     }
     reader.set_silence(Some(options.silence())).map_err(failed)?;
-    let client = format!("{peer} ({} {})", begun.program, begun.hello.pid);
+    let client = match &begun {
+        Begun::Version1(_) => format!("{peer} (version 1)"),
+        Begun::Version2 { hello, program, .. } => format!("{peer} ({program} {})", hello.pid),
+    };
     let hip = match open(options) {
         Ok(hip) => hip,
         Err(sentence) => return Err(refuse(&mut writer, &client, &sentence)),
     };
     eprintln!("rocworker-hip-worker: {client} begins");
-    let limit =
-        [options.memory.unwrap_or(u64::MAX), begun.hello.memory].into_iter().filter(|limit| *limit > 0).min();
-    let tables = Tables::new(limit.unwrap_or(u64::MAX));
+    let wanted = if let Begun::Version2 { hello, .. } = &begun { hello.memory } else { 0 };
+    let limits = [options.memory.unwrap_or_default(), wanted];
+    let limit = limits.into_iter().filter(|limit| *limit > 0).min().unwrap_or(u64::MAX);
     let cache = Cache::open(&options.cache, options.cache_size)?;
-    let devices = hip.init().and_then(|()| hip.device_count());
+    // The library's own error says why there are none: each call of the client gets it.
+    let _ = hip.init();
+    let devices = hip.device_count();
     let welcome = Welcome {
         window: options.in_flight,
         driver: hip.driver_version().unwrap_or_default(),
         runtime: hip.runtime_version().unwrap_or_default(),
         devices: devices.unwrap_or_default(),
     };
-    let session = Arc::new(Session::new(hip, devices, tables, cache, output, writer)?);
+    let session = Arc::new(Session::new(hip, devices, Tables::new(limit), cache, output, writer)?);
     let watched = reader.as_fd().try_clone_to_owned().map_err(|error| format!("{client}: {error}"))?;
     let report = control.try_clone().map_err(|error| format!("{client}: {error}"))?;
-    watch::begin(
-        &session,
-        control,
-        watched,
-        options.longest_wait.map(|seconds| Duration::from_secs(seconds.into())),
-    )?;
-    let mut out = Vec::new();
-    message::reply(Hello::OP, begun.id, 0, &welcome, env!("CARGO_PKG_VERSION").as_bytes(), &mut out);
-    session.write(&mut [IoSlice::new(&out)])?;
-    let window = usize::try_from(options.in_flight).unwrap_or(usize::MAX);
-    let mut serving = Serving::new(Arc::clone(&session), window);
-    let served = serving.serve(&mut reader);
+    let longest_wait = options.longest_wait.map(|seconds| Duration::from_secs(seconds.into()));
+    watch::begin(&session, control, watched, longest_wait)?;
+    let served = match begun {
+        Begun::Version1(first) => version_1::serve(&session, &mut reader, first),
+        Begun::Version2 { id, .. } => {
+            let mut serving =
+                Serving::new(Arc::clone(&session), usize::try_from(options.in_flight).unwrap_or(usize::MAX));
+            message::reply(
+                Hello::OP,
+                id,
+                0,
+                &welcome,
+                env!("CARGO_PKG_VERSION").as_bytes(),
+                &mut serving.out,
+            );
+            let served = serving.serve(&mut reader);
+            // Calls that came before a bad message were executed, and their replies are true.
+            let _ = session.write(&mut [IoSlice::new(&serving.out)]);
+            served
+        }
+    };
     if let Err(sentence) = &served {
-        let _ = session.write(&mut [IoSlice::new(&serving.out)]);
         session.close(sentence);
     }
     // From here on the process ends, whatever the device does: the kernel frees what is left.
@@ -121,15 +136,18 @@ fn is_unix(connection: &OwnedFd) -> bool {
         .is_ok_and(|domain| domain == rustix::net::AddressFamily::UNIX)
 }
 
-struct Begun {
-    id: u32,
-    hello: Hello,
-    program: String,
+/// The first message.
+enum Begun {
+    Version1(Message),
+    Version2 { id: u32, hello: Hello, program: String },
 }
 
 /// Reads the first message.
 fn hello(reader: &mut Reader, key: Option<&WorkerKey>) -> Result<Begun, String> {
     let first = reader.next().map_err(|error| error.to_string())?;
+    if first.version == VERSION_1 && key.is_none() {
+        return Ok(Begun::Version1(first));
+    }
     if first.version != VERSION_2 || first.op != Hello::OP {
         return Err("the first message is not Hello".to_owned());
     }
@@ -142,7 +160,7 @@ fn hello(reader: &mut Reader, key: Option<&WorkerKey>) -> Result<Begun, String> 
     let program = String::from_utf8_lossy(program);
     // For the log: one line, and not a long one.
     let program = program.chars().filter(|c| !c.is_control()).take(100).collect();
-    Ok(Begun { id: first.id, hello, program })
+    Ok(Begun::Version2 { id: first.id, hello, program })
 }
 
 /// Asks the parent, who counts the clients.
@@ -169,7 +187,14 @@ fn refuse(writer: &mut Writer, client: &str, sentence: &str) -> String {
     format!("{client} was refused: {sentence}")
 }
 
+/// Opens the HIP library, which sees only the GPUs that this client is granted.
 fn open(options: &Serve) -> Result<Hip, String> {
+    if let Some(indexes) = grant::take(&Paths::system(), options.gpus)? {
+        let list = indexes.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let list = CString::new(list).map_err(|error| error.to_string())?;
+        // HIP_VISIBLE_DEVICES would count within this selection.
+        show_devices(c"ROCR_VISIBLE_DEVICES", &list);
+    }
     match &options.hip_library {
         Some(path) => Hip::open(&[path]),
         None => Hip::open(&LIBRARIES.map(Path::new)),

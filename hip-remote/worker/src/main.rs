@@ -11,6 +11,7 @@ mod counters;
 mod devices;
 mod downloads;
 mod events;
+mod grant;
 mod hip;
 mod keys;
 mod lane;
@@ -30,6 +31,7 @@ mod streams;
 mod supervisor;
 mod tables;
 mod uploads;
+mod version_1;
 mod watch;
 
 use std::process::ExitCode;

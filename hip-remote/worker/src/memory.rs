@@ -14,7 +14,11 @@ fn size(value: u64) -> Result<usize, Status> {
 }
 
 impl Session {
-    fn malloc(&self, device: i32, bytes: u64) -> Result<Allocation, Status> {
+    /// Allocates on a device, which is the thread's.
+    ///
+    /// # Errors
+    /// The client has as much as it may, or the library has no more.
+    pub fn malloc(&self, device: i32, bytes: u64) -> Result<Allocation, Status> {
         locked(&self.tables).may_allocate(device, bytes)?;
         let pointer = self.hip.malloc(size(bytes)?)?;
         if bytes > 0 {

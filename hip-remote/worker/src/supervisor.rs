@@ -9,12 +9,14 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use runc_amd_wrapper::paths::Paths;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::arguments::Serve;
 use crate::cache::Cache;
 use crate::counters::{Counted, Report};
+use crate::grant;
 use crate::listeners::{self, Listener};
 use crate::metrics::Metrics;
 
@@ -80,17 +82,17 @@ pub fn run(options: &Serve) -> Result<(), String> {
         }
         processes.retain_mut(|process| process.is_alive(&mut metrics));
         for (listener, _) in listeners.iter().zip(called).filter(|(_, called)| *called) {
-            accept(listener, options, &mut processes, &mut metrics);
+            accept(listener, &mut processes, &mut metrics);
         }
         metrics.write(processes.iter().filter(|process| process.is_client).map(|process| &process.counted));
     }
     drop(listeners);
-    end(processes);
+    end(processes, metrics);
     Ok(())
 }
 
 /// Takes every connection that waits.
-fn accept(listener: &Listener, options: &Serve, processes: &mut Vec<Process>, metrics: &mut Metrics) {
+fn accept(listener: &Listener, processes: &mut Vec<Process>, metrics: &mut Metrics) {
     loop {
         let descriptor = match listener.accept() {
             Ok(Some(descriptor)) => descriptor,
@@ -110,7 +112,7 @@ fn accept(listener: &Listener, options: &Serve, processes: &mut Vec<Process>, me
             );
             continue;
         }
-        match Process::start(descriptor, options) {
+        match Process::start(descriptor) {
             Ok(process) => processes.push(process),
             Err(error) => {
                 metrics.refused += 1;
@@ -121,7 +123,7 @@ fn accept(listener: &Listener, options: &Serve, processes: &mut Vec<Process>, me
 }
 
 impl Process {
-    fn start(connection: OwnedFd, _: &Serve) -> std::io::Result<Self> {
+    fn start(connection: OwnedFd) -> std::io::Result<Self> {
         let (control, its) = UnixStream::pair()?;
         // A client's process never keeps its parent waiting.
         control.set_read_timeout(Some(Duration::from_secs(1)))?;
@@ -201,22 +203,25 @@ impl Process {
             );
         }
         metrics.gone(&self.counted);
+        if let Err(error) = grant::end(&Paths::system(), self.child.id()) {
+            eprintln!("rocworker-hip-worker: what a client had stays until the next decision: {error}");
+        }
         false
     }
 }
 
 /// Ends all clients: each is told, and ends by itself or is killed.
-fn end(mut processes: Vec<Process>) {
+fn end(mut processes: Vec<Process>, mut metrics: Metrics) {
     for process in &processes {
         let _ = process.control.shutdown(std::net::Shutdown::Write);
     }
     let deadline = Instant::now() + LAST;
     while !processes.is_empty() && Instant::now() < deadline {
-        processes.retain_mut(|process| !matches!(process.child.try_wait(), Ok(Some(_))));
+        processes.retain_mut(|process| process.is_alive(&mut metrics));
         std::thread::sleep(Duration::from_millis(5));
     }
     for mut process in processes {
-        let _ = process.child.kill();
-        let _ = process.child.wait();
+        process.end();
+        process.is_alive(&mut metrics);
     }
 }
