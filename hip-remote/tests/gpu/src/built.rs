@@ -1,0 +1,61 @@
+//! Where the tests find this GPU's library, and the programs that run on it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folder of `libamdhip64.so.5` and `libamdhip64.so`, for `LD_LIBRARY_PATH`.
+pub fn folder() -> PathBuf {
+    PathBuf::from(env!("OUT_DIR"))
+}
+
+/// The library itself.
+pub fn library() -> PathBuf {
+    folder().join("libamdhip64.so.5")
+}
+
+/// The folder of the programs' sources.
+pub fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs")
+}
+
+/// The names of the programs, each of which ends with `ok` where its result is right.
+pub const PROGRAMS: &[&str] =
+    &["vadd", "saxpy", "reduction", "matmul", "stencil", "streams", "pointers", "globals", "copy2d", "async"];
+
+/// Compiles a program of hip-remote/tests/programs by Debian's hipcc, unless it is there and newer than its source.
+pub fn compile(program: &str) -> PathBuf {
+    hipcc(program, program, &[])
+}
+
+/// Compiles a program's device code alone: a bundle, as hipModuleLoad takes it.
+pub fn compile_code_object(program: &str) -> PathBuf {
+    hipcc(program, &format!("{program}.hsaco"), &["--genco"])
+}
+
+fn hipcc(program: &str, name: &str, extra: &[&str]) -> PathBuf {
+    let source = sources().join(format!("{program}.hip"));
+    let output = folder().join(name);
+    let time = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let newest = [time(&source), time(&sources().join("program.h"))].into_iter().max().flatten();
+    if newest.is_some() && time(&output) >= newest {
+        return output;
+    }
+    // Tests of several processes may compile one program: each makes a file of its own, and the last rename wins.
+    let own = folder().join(format!("{name}.{}", std::process::id()));
+    let result = Command::new("hipcc")
+        .args(["--offload-arch=gfx90a", "-O3"])
+        .args(extra)
+        .arg("-o")
+        .args([&own, &source])
+        .output();
+    let result = result.unwrap_or_else(|error| panic!("hipcc: {error}: install it by apt-get install hipcc"));
+    assert!(
+        result.status.success(),
+        "hipcc {}: {}",
+        source.display(),
+        String::from_utf8_lossy(&result.stderr)
+    );
+    fs::rename(&own, &output).unwrap_or_else(|error| panic!("{}: {error}", output.display()));
+    output
+}

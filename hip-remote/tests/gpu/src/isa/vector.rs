@@ -1,0 +1,599 @@
+//! Instructions on each lane's registers (VOP1, VOP2, VOPC, VOP3, and their forms SDWA and DPP).
+
+use super::compare::{self, Comparison};
+use super::half;
+use super::operand::{LITERAL, Source, Type, scalar_text, vector_text};
+use super::vector_table::{Row, Run, VOP1, VOP2, VOP3};
+use crate::fault::Fault;
+use crate::wave::{LANES, VCC, Wave, lanes};
+
+#[derive(Clone, Copy)]
+enum What {
+    Row(&'static Row),
+    Compare(Comparison),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Four bytes, and a literal.
+    Short,
+    /// Eight bytes, of an instruction that also has a short form.
+    Long,
+    /// Eight bytes, of an instruction that has no other form.
+    Only,
+    Sdwa,
+    Dpp,
+}
+
+/// A part of a register that SDWA takes or writes: a byte, a half or all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part(u32);
+
+impl Part {
+    const WHOLE: Part = Part(6);
+
+    fn shift_and_bits(self) -> (u32, u32) {
+        match self.0 {
+            byte @ 0..=3 => (byte * 8, 8),
+            word @ 4..=5 => ((word - 4) * 16, 16),
+            _ => (0, 32),
+        }
+    }
+
+    fn take(self, value: u32, signed: bool) -> u32 {
+        let (shift, bits) = self.shift_and_bits();
+        let top = value << (32 - bits - shift);
+        if signed { (top as i32 >> (32 - bits)) as u32 } else { top >> (32 - bits) }
+    }
+
+    fn text(self) -> String {
+        match self.0 {
+            byte @ 0..=3 => format!("BYTE_{byte}"),
+            word @ 4..=5 => format!("WORD_{}", word - 4),
+            _ => "DWORD".into(),
+        }
+    }
+}
+
+/// Which parts of the registers SDWA takes, and what becomes of the rest of the destination.
+#[derive(Clone, Copy, Debug)]
+struct Sdwa {
+    to: Part,
+    /// 0: the rest is zero; 1: the rest is the sign; 2: the rest stays.
+    unused: u32,
+    from: [Part; 2],
+    signed: [bool; 2],
+}
+
+/// From which lane DPP takes the first source.
+#[derive(Clone, Copy, Debug)]
+struct Dpp {
+    control: u32,
+    row_mask: u32,
+    bank_mask: u32,
+    /// Whether a lane that has no lane to take from gets 0.
+    zero: bool,
+}
+
+#[derive(Clone)]
+pub struct Vector {
+    what: What,
+    form: Form,
+    to: usize,
+    /// The scalar registers that get a mask of lanes.
+    mask: usize,
+    sources: [Source; 3],
+    absolute: u32,
+    negative: u32,
+    clamp: bool,
+    /// 1: doubled, 2: quadrupled, 3: halved.
+    scale: u32,
+    /// The sources of which the upper half is taken.
+    upper: u32,
+    sdwa: Option<Sdwa>,
+    dpp: Option<Dpp>,
+}
+
+impl std::fmt::Debug for Vector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
+fn find(rows: &'static [Row], code: u32) -> Option<What> {
+    rows.iter().find(|row| row.code == code).map(What::Row)
+}
+
+const SDWA: u32 = 249;
+const DPP: u32 = 250;
+
+impl Vector {
+    /// An instruction of four bytes and what may follow them, and whether something follows.
+    pub fn decode(first: u32, second: u32) -> Option<(Self, bool)> {
+        let (what, two) = match first >> 25 {
+            0b011_1111 => (find(VOP1, first >> 9 & 0xff)?, false),
+            0b011_1110 => (What::Compare(Comparison::decode(first >> 17 & 0xff)?), true),
+            code => (find(VOP2, code & 0x3f)?, true),
+        };
+        let to = (first >> 17 & 0xff) as usize;
+        let other = if two { Source::vector(first >> 9 & 0xff) } else { Source::default() };
+        let mut vector = Self {
+            what,
+            form: Form::Short,
+            to: if matches!(what, What::Compare(_)) { 0 } else { to },
+            mask: VCC,
+            sources: [Source::of(first & 0x1ff, second), other, Source { code: VCC as u16, literal: 0 }],
+            absolute: 0,
+            negative: 0,
+            clamp: false,
+            scale: 0,
+            upper: 0,
+            sdwa: None,
+            dpp: None,
+        };
+        let long = match first & 0x1ff {
+            SDWA => {
+                vector.form = Form::Sdwa;
+                vector.decode_sdwa(second)?;
+                true
+            }
+            DPP => {
+                vector.form = Form::Dpp;
+                vector.decode_dpp(second)?;
+                true
+            }
+            code => code == u32::from(LITERAL) && vector.count() > 0,
+        };
+        vector.known().then_some((vector, long))
+    }
+
+    fn decode_sdwa(&mut self, word: u32) -> Option<()> {
+        let source =
+            |scalar: bool, code: u32| if scalar { Source::of(code, 0) } else { Source::vector(code) };
+        self.sources[0] = source(word >> 23 & 1 == 1, word & 0xff);
+        if word >> 31 & 1 == 1 {
+            let Some(register) = self.sources[1].register() else { return None };
+            self.sources[1] = Source::of(register as u32, 0);
+        }
+        let part = |shift: u32| Part(word >> shift & 7);
+        let compares = matches!(self.what, What::Compare(_));
+        if compares {
+            // Comparisons have the mask's register where others have the destination's part.
+            if word >> 15 & 1 == 1 {
+                self.mask = (word >> 8 & 0x7f) as usize;
+            }
+        } else {
+            self.clamp = word >> 13 & 1 == 1;
+            self.scale = word >> 14 & 3;
+        }
+        self.negative = word >> 20 & 1 | (word >> 28 & 1) << 1;
+        self.absolute = word >> 21 & 1 | (word >> 29 & 1) << 1;
+        let (to, unused) = if compares { (Part::WHOLE, 0) } else { (part(8), word >> 11 & 3) };
+        let signed = [word >> 19 & 1 == 1, word >> 27 & 1 == 1];
+        self.sdwa = Some(Sdwa { to, unused, from: [part(16), part(24)], signed });
+        Some(())
+    }
+
+    fn decode_dpp(&mut self, word: u32) -> Option<()> {
+        self.sources[0] = Source::vector(word & 0xff);
+        let control = word >> 8 & 0x1ff;
+        let known = matches!(
+            control,
+            0x000..=0x0ff | 0x101..=0x10f | 0x111..=0x11f | 0x121..=0x12f | 0x130 | 0x134 | 0x138 | 0x13c
+                | 0x140 | 0x141 | 0x142 | 0x143 | 0x150..=0x15f
+        );
+        self.negative = word >> 20 & 1 | (word >> 22 & 1) << 1;
+        self.absolute = word >> 21 & 1 | (word >> 23 & 1) << 1;
+        self.dpp = Some(Dpp {
+            control,
+            row_mask: word >> 28,
+            bank_mask: word >> 24 & 15,
+            zero: word >> 19 & 1 == 1,
+        });
+        known.then_some(())
+    }
+
+    /// An instruction of eight bytes (VOP3).
+    pub fn decode_long(first: u32, second: u32) -> Option<Self> {
+        let code = first >> 16 & 0x3ff;
+        let (what, form) = match code {
+            0x000..=0x0ff => (What::Compare(Comparison::decode(code)?), Form::Long),
+            0x100..=0x13f => (find(VOP2, code - 0x100)?, Form::Long),
+            0x140..=0x1bf => (find(VOP1, code - 0x140)?, Form::Long),
+            _ => (find(VOP3, code)?, Form::Only),
+        };
+        let has_mask = match what {
+            What::Compare(_) => false,
+            What::Row(row) => {
+                matches!(row.run, Run::Carry(_) | Run::Carried(_) | Run::Wide(_) | Run::DivideScale(_))
+            }
+        };
+        let mask = match (what, has_mask) {
+            (What::Compare(_), _) => first & 0xff,
+            (_, true) => first >> 8 & 0x7f,
+            _ => VCC as u32,
+        };
+        let sources = [second, second >> 9, second >> 18].map(|code| Source::of(code & 0x1ff, 0));
+        // A literal is for other generations, and so are parts and lanes of a long form.
+        if sources.iter().any(|source| [SDWA, DPP, u32::from(LITERAL)].contains(&u32::from(source.code))) {
+            return None;
+        }
+        let vector = Self {
+            what,
+            form,
+            to: if matches!(what, What::Compare(_)) { 0 } else { (first & 0xff) as usize },
+            mask: mask as usize,
+            sources,
+            absolute: if has_mask { 0 } else { first >> 8 & 7 },
+            negative: second >> 29,
+            clamp: first >> 15 & 1 == 1,
+            scale: second >> 27 & 3,
+            upper: if has_mask { 0 } else { first >> 11 & 15 },
+            sdwa: None,
+            dpp: None,
+        };
+        // Clamping whole numbers, and upper halves of what has no halves, are none that hipcc makes here.
+        let to_float = vector.types().first().is_some_and(|kind| kind.is_float());
+        let halves = vector.types().iter().any(|kind| matches!(kind, Type::B16 | Type::F16));
+        let plain = (to_float || !vector.clamp) && (vector.upper == 0 || halves && vector.upper < 8);
+        (vector.known() && plain).then_some(vector)
+    }
+
+    fn known(&self) -> bool {
+        self.sources[..self.count()].iter().all(|source| source.is_known())
+    }
+
+    /// The destination's type, where there is a destination, and the sources'.
+    fn types(&self) -> &'static [Type] {
+        match self.what {
+            What::Row(row) => row.types,
+            What::Compare(comparison) => match comparison.types() {
+                [Type::F16, Type::B32] => &[Type::B64, Type::F16, Type::B32],
+                [Type::F32, Type::B32] => &[Type::B64, Type::F32, Type::B32],
+                [Type::F64, Type::B32] => &[Type::B64, Type::F64, Type::B32],
+                [Type::F16, _] => &[Type::B64, Type::F16, Type::F16],
+                [Type::F32, _] => &[Type::B64, Type::F32, Type::F32],
+                [Type::F64, _] => &[Type::B64, Type::F64, Type::F64],
+                [Type::B16, _] => &[Type::B64, Type::B16, Type::B16],
+                [Type::B32, _] => &[Type::B64, Type::B32, Type::B32],
+                [Type::B64, _] => &[Type::B64, Type::B64, Type::B64],
+            },
+        }
+    }
+
+    /// How many sources the instruction has.
+    fn count(&self) -> usize {
+        self.types().len().saturating_sub(1)
+    }
+
+    pub fn execute(&self, wave: &mut Wave) -> Result<(), Fault> {
+        let types = self.types();
+        let sources = self.sources.map(|source| source.register());
+        let missing = |(register, kind): (Option<usize>, &Type)| {
+            register.is_some_and(|register| !wave.has_vector(register, kind.words()))
+        };
+        if sources.into_iter().zip(types.iter().skip(1)).any(missing) || !wave.has_vector(self.to, 1) {
+            return Err(Fault::Unknown(format!(
+                "{} names a register that the kernel does not have",
+                self.text()
+            )));
+        }
+        let exec = wave.exec();
+        let what = match self.what {
+            What::Compare(comparison) => {
+                let mut mask = 0;
+                for lane in lanes(exec) {
+                    let [a, b, _] = self.read(wave, types, lane);
+                    mask |= u64::from(comparison.holds(a, b)) << lane;
+                }
+                wave.set_scalar(self.mask, 2, mask);
+                if comparison.narrows {
+                    wave.set_exec(mask);
+                }
+                return Ok(());
+            }
+            What::Row(row) => row,
+        };
+        match what.run {
+            Run::Lane(run) => {
+                if let Some(dpp) = self.dpp {
+                    self.run_dpp(wave, dpp, types, |_, sources| run(sources));
+                } else {
+                    for lane in lanes(exec) {
+                        let value = run(self.read(wave, types, lane));
+                        self.write(wave, types[0], lane, value);
+                    }
+                }
+            }
+            Run::Old(run) => {
+                let words = types[0].words();
+                if let Some(dpp) = self.dpp {
+                    self.run_dpp(wave, dpp, types, |old, [a, b, _]| run([a, b, old]));
+                } else {
+                    for lane in lanes(exec) {
+                        let [a, b, _] = self.read(wave, types, lane);
+                        let old = wave.vector_words(self.to, words, lane);
+                        self.write(wave, types[0], lane, run([a, b, old]));
+                    }
+                }
+            }
+            Run::Carry(run) | Run::Carried(run) => {
+                let carried = match what.run {
+                    Run::Carried(_) => self.sources[2].scalar(wave, Type::B64),
+                    _ => 0,
+                };
+                let mut mask = 0;
+                for lane in lanes(exec) {
+                    let [a, b, _] = self.read(wave, types, lane);
+                    let (value, carry) = run(a as u32, b as u32, carried >> lane & 1 == 1);
+                    mask |= u64::from(carry) << lane;
+                    self.write(wave, types[0], lane, u64::from(value));
+                }
+                wave.set_scalar(self.mask, 2, mask);
+            }
+            Run::Wide(run) | Run::DivideScale(run) => {
+                let mut mask = 0;
+                for lane in lanes(exec) {
+                    let (value, bit) = run(self.read(wave, types, lane));
+                    mask |= u64::from(bit) << lane;
+                    self.write(wave, types[0], lane, value);
+                }
+                wave.set_scalar(self.mask, 2, mask);
+            }
+            Run::DivideSum(run) => {
+                let mask = wave.vcc();
+                for lane in lanes(exec) {
+                    let value = run(self.read(wave, types, lane), mask >> lane & 1 == 1);
+                    self.write(wave, types[0], lane, value);
+                }
+            }
+            Run::Select => {
+                let mask = self.sources[2].scalar(wave, Type::B64);
+                // Selected words keep their sign bits under the modifiers of floats.
+                for lane in lanes(exec) {
+                    let [a, b, _] = self.read(wave, types, lane);
+                    let value = if mask >> lane & 1 == 1 { b } else { a };
+                    self.write(wave, types[0], lane, value);
+                }
+            }
+            Run::Below { upper } => {
+                for lane in lanes(exec) {
+                    let [mask, base, _] = self.read(wave, types, lane);
+                    let below = (1u64 << lane) - 1;
+                    let below = if upper { below >> 32 } else { below & 0xffff_ffff };
+                    let count = (mask & below).count_ones();
+                    self.write(wave, types[0], lane, u64::from((base as u32).wrapping_add(count)));
+                }
+            }
+            Run::ReadFirst => {
+                let lane = if exec == 0 { 0 } else { exec.trailing_zeros() as usize };
+                let value = self.source(wave, 0, Type::B32, lane);
+                wave.set_scalar(self.to, 1, value);
+            }
+            Run::ReadLane => {
+                let lane = self.sources[1].scalar(wave, Type::B32) as usize % LANES;
+                let value = self.source(wave, 0, Type::B32, lane);
+                wave.set_scalar(self.to, 1, value);
+            }
+            Run::WriteLane => {
+                let lane = self.sources[1].scalar(wave, Type::B32) as usize % LANES;
+                let value = self.sources[0].scalar(wave, Type::B32) as u32;
+                wave.set_vector(self.to, lane, value);
+            }
+            Run::Swap => {
+                if let Some(other) = self.sources[0].register() {
+                    for lane in lanes(exec) {
+                        let [a, b] = [self.to, other].map(|register| wave.vector(register, lane));
+                        wave.set_vector(self.to, lane, b);
+                        wave.set_vector(other, lane, a);
+                    }
+                }
+            }
+            Run::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn run_dpp(&self, wave: &mut Wave, dpp: Dpp, types: &[Type], run: impl Fn(u64, [u64; 3]) -> u64) {
+        let exec = wave.exec();
+        let mut results = Vec::new();
+        for lane in lanes(exec) {
+            if dpp.row_mask >> (lane / 16) & 1 == 0 || dpp.bank_mask >> (lane / 4 % 4) & 1 == 0 {
+                continue;
+            }
+            let from = dpp.lane(lane).filter(|from| exec >> from & 1 == 1);
+            if from.is_none() && !dpp.zero {
+                continue;
+            }
+            let mut sources = self.read(wave, types, lane);
+            sources[0] = from.map_or(0, |from| self.source(wave, 0, types[1], from));
+            results.push((lane, run(wave.vector_words(self.to, types[0].words(), lane), sources)));
+        }
+        for (lane, value) in results {
+            self.write(wave, types[0], lane, value);
+        }
+    }
+
+    fn read(&self, wave: &Wave, types: &[Type], lane: usize) -> [u64; 3] {
+        let mut values = [0; 3];
+        for (i, kind) in types.iter().skip(1).enumerate() {
+            values[i] = self.source(wave, i, *kind, lane);
+        }
+        values
+    }
+
+    fn source(&self, wave: &Wave, i: usize, kind: Type, lane: usize) -> u64 {
+        let source = self.sources[i];
+        let mut value = match source.register() {
+            Some(register) => wave.vector_words(register, kind.words(), lane),
+            None => source.scalar(wave, kind),
+        };
+        if let (Some(sdwa), 0 | 1) = (self.sdwa, i) {
+            value = u64::from(sdwa.from[i].take(value as u32, sdwa.signed[i]));
+        }
+        if self.upper >> i & 1 == 1 {
+            value >>= 16;
+        }
+        // v_cndmask_b32 takes words that the modifiers treat as floats.
+        if self.absolute >> i & 1 == 1 {
+            value &= !kind.sign();
+        }
+        if self.negative >> i & 1 == 1 {
+            value ^= kind.sign();
+        }
+        value
+    }
+
+    fn write(&self, wave: &mut Wave, kind: Type, lane: usize, value: u64) {
+        let value = if self.scale != 0 || self.clamp { self.scaled(kind, value) } else { value };
+        let Some(sdwa) = self.sdwa.filter(|sdwa| sdwa.to != Part::WHOLE) else {
+            wave.set_vector_words(self.to, kind.words(), lane, value);
+            return;
+        };
+        let (shift, bits) = sdwa.to.shift_and_bits();
+        let mask = ((1u32 << bits) - 1) << shift;
+        let part = (value as u32) << shift & mask;
+        let old = wave.vector(self.to, lane);
+        let value = match sdwa.unused {
+            0 => part,
+            1 => {
+                ((part << (32 - bits - shift)) as i32 >> (32 - bits - shift)) as u32 & !((1u32 << shift) - 1)
+            }
+            _ => old & !mask | part,
+        };
+        wave.set_vector(self.to, lane, value);
+    }
+
+    fn scaled(&self, kind: Type, value: u64) -> u64 {
+        let factor = [1.0, 2.0, 4.0, 0.5][self.scale as usize & 3];
+        let number = compare::number(kind, value) * factor;
+        let number = match self.clamp {
+            true if number.is_nan() => 0.0,
+            true => number.clamp(0.0, 1.0),
+            false => number,
+        };
+        match kind {
+            Type::F16 | Type::B16 => u64::from(half::from_f32(number as f32)),
+            Type::F32 | Type::B32 => u64::from((number as f32).to_bits()),
+            Type::F64 | Type::B64 => number.to_bits(),
+        }
+    }
+
+    pub fn text(&self) -> String {
+        let types = self.types();
+        let (name, run) = match self.what {
+            What::Compare(comparison) => (comparison.name(), None),
+            What::Row(row) => (row.name.to_string(), Some(row.run)),
+        };
+        let bare = matches!(run, Some(Run::ReadFirst | Run::Nothing | Run::Swap));
+        let suffix = match self.form {
+            Form::Only => "",
+            _ if bare => "",
+            Form::Short => "_e32",
+            Form::Long => "_e64",
+            Form::Sdwa => "_sdwa",
+            Form::Dpp => "_dpp",
+        };
+        let sources = (0..self.count()).map(|i| {
+            let mut text = self.sources[i].text(types[i + 1]);
+            if let (Some(sdwa), 0 | 1) = (self.sdwa, i)
+                && sdwa.signed[i]
+            {
+                text = format!("sext({text})");
+            }
+            if self.absolute >> i & 1 == 1 {
+                text = format!("|{text}|");
+            }
+            if self.negative >> i & 1 == 1 {
+                text = format!("-{text}");
+            }
+            text
+        });
+        let mask = scalar_text(self.mask as u32, 2);
+        let to = types.first().map(|kind| vector_text(self.to as u32, kind.words())).unwrap_or_default();
+        let scalar = scalar_text(self.to as u32, 1);
+        let mut operands = match run {
+            None => vec![mask],
+            Some(Run::Carry(_) | Run::Carried(_) | Run::Wide(_) | Run::DivideScale(_)) => vec![to, mask],
+            Some(Run::ReadFirst | Run::ReadLane) => vec![scalar],
+            Some(Run::Nothing) => vec![],
+            Some(_) => vec![to],
+        };
+        operands.extend(sources.take(if matches!(run, Some(Run::Select | Run::Carried(_))) { 2 } else { 3 }));
+        if matches!(run, Some(Run::Select | Run::Carried(_))) {
+            operands.push(self.sources[2].text(Type::B64));
+        }
+        let mut text = format!("{name}{suffix} {}", operands.join(", ")).trim_end().to_string();
+        if self.upper != 0 {
+            let bits: Vec<_> = (0..=self.count())
+                .map(|i| (self.upper >> if i == self.count() { 3 } else { i } & 1).to_string())
+                .collect();
+            text += &format!(" op_sel:[{}]", bits.join(","));
+        }
+        if self.clamp {
+            text += " clamp";
+        }
+        text += ["", " mul:2", " mul:4", " div:2"][self.scale as usize & 3];
+        if let Some(sdwa) = self.sdwa {
+            if run.is_some() {
+                let unused = ["UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "?"][sdwa.unused as usize & 3];
+                text += &format!(" dst_sel:{} dst_unused:{unused}", sdwa.to.text());
+            }
+            for (i, part) in sdwa.from.iter().enumerate().take(self.count().min(2)) {
+                text += &format!(" src{i}_sel:{}", part.text());
+            }
+        }
+        if let Some(dpp) = self.dpp {
+            text += &dpp.text();
+        }
+        text
+    }
+}
+
+impl Dpp {
+    /// The lane to take from, where there is one.
+    fn lane(self, lane: usize) -> Option<usize> {
+        let (row, place) = (lane & !15, lane & 15);
+        let step = (self.control & 15) as usize;
+        match self.control {
+            0x000..=0x0ff => Some(lane & !3 | (self.control as usize >> (lane % 4 * 2) & 3)),
+            0x101..=0x10f => (place + step < 16).then(|| lane + step),
+            0x111..=0x11f => (place >= step).then(|| lane - step),
+            0x121..=0x12f => Some(row + (place + 16 - step) % 16),
+            0x130 => (lane < 63).then_some(lane + 1),
+            0x134 => Some((lane + 1) % LANES),
+            0x138 => lane.checked_sub(1),
+            0x13c => Some((lane + LANES - 1) % LANES),
+            0x140 => Some(row + 15 - place),
+            0x141 => Some(lane ^ 7),
+            0x142 => row.checked_sub(1),
+            0x143 => (lane >= 32).then_some(31),
+            0x150..=0x15f => Some(row + step),
+            _ => None,
+        }
+    }
+
+    fn text(self) -> String {
+        let step = self.control & 15;
+        let control = match self.control {
+            0x000..=0x0ff => {
+                let lanes: Vec<_> = (0..4).map(|i| (self.control >> (2 * i) & 3).to_string()).collect();
+                format!("quad_perm:[{}]", lanes.join(","))
+            }
+            0x101..=0x10f => format!("row_shl:{step}"),
+            0x111..=0x11f => format!("row_shr:{step}"),
+            0x121..=0x12f => format!("row_ror:{step}"),
+            0x130 => "wave_shl:1".into(),
+            0x134 => "wave_rol:1".into(),
+            0x138 => "wave_shr:1".into(),
+            0x13c => "wave_ror:1".into(),
+            0x140 => "row_mirror".into(),
+            0x141 => "row_half_mirror".into(),
+            0x142 => "row_bcast:15".into(),
+            0x143 => "row_bcast:31".into(),
+            _ => format!("row_newbcast:{step}"),
+        };
+        let zero = if self.zero { " bound_ctrl:0" } else { "" };
+        format!(" {control} row_mask:{:#x} bank_mask:{:#x}{zero}", self.row_mask, self.bank_mask)
+    }
+}
