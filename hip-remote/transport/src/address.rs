@@ -22,6 +22,8 @@ impl Address {
     /// # Errors
     /// The text is no such address: a sentence that quotes it.
     pub fn parse(text: &str) -> Result<Self, String> {
+        // A host of this name would be written as a socket.
+        let text = if text == "unix" { "unix:" } else { text };
         if let Some(path) = text.strip_prefix("unix:") {
             if !path.starts_with('/') {
                 return Err(format!("{text:?} needs an absolute path: unix:/run/rocworker/hip.sock"));
@@ -120,10 +122,12 @@ mod tests {
             ("[a]:1", "no IPv6 address"),
             ("[::1]1", "after its bracket"),
             ("unix:run", "absolute path"),
+            ("unix:", "absolute path"),
         ] {
             let sentence = Address::parse(text).unwrap_err();
             assert!(sentence.contains(says) && sentence.contains(&format!("{text:?}")), "{sentence}");
         }
         assert!(Address::list("a,,b").is_err());
+        assert!(Address::list("a,unix").is_err());
     }
 }
