@@ -77,7 +77,10 @@ fn built(profile: &Profile) -> Result<PathBuf> {
     for program in PROGRAMS {
         replace(&made.join(program), &bin.join(program))?;
     }
-    let client = made.join("libhip_client.a");
+    let client = link.join("libhip_client.a");
+    let shared = symbols::CALCULATIONS.map(|name| format!("--localize-symbol={name}"));
+    // Rust's own library has these two for itself alone, and what is hidden in one object is hidden in all.
+    Command::new(["objcopy"]).arguments(shared).arguments([&made.join("libhip_client.a"), &client]).run()?;
     let unwinder = unwinder(&link)?;
     for release in Release::ALL {
         let soname = release.soname();

@@ -10,6 +10,9 @@ use crate::release::Release;
 
 const TEXT: &str = include_str!("symbols.txt");
 
+/// Code of the program's compiler asks for these two: calculations, and no calls of a GPU.
+pub const CALCULATIONS: [&str; 2] = ["__gnu_f2h_ieee", "__gnu_h2f_ieee"];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol {
     pub name: &'static str,
@@ -102,7 +105,6 @@ pub fn stubs(release: Release, defined: &BTreeSet<&str>) -> String {
             Returns::Pointer => ("void *", "return NULL;"),
             Returns::Number => ("size_t", "return 0;"),
             Returns::Channel => ("struct channel", "return (struct channel){0};"),
-            // These two are calculations and no calls of a GPU: code of the program's compiler asks for them.
             Returns::Float => {
                 let _ = writeln!(
                     code,
