@@ -133,7 +133,14 @@ fn library(
     .arguments([&linked, &stubs])
     .arguments([format!("-Wl,-soname,{soname}"), format!("-Wl,--version-script,{}", script.display())])
     // The library has threads: its code stays, whatever closes it. What it lacks is told here, not to a program.
-    .arguments(["-Wl,-z,nodelete", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,--gc-sections", "-Wl,--whole-archive"])
+    .arguments([
+        "-Wl,-z,nodelete",
+        "-Wl,-z,defs",
+        "-Wl,-z,now",
+        "-Wl,--gc-sections",
+        "-Wl,--strip-debug",
+        "-Wl,--whole-archive",
+    ])
     .arguments([client])
     .arguments([Path::new("-Wl,--no-whole-archive"), &unwinder.join("libgcc_s.a"), Path::new("-lm")])
     .run()?;
