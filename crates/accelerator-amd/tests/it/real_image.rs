@@ -40,7 +40,15 @@ impl Workshop {
         for file in ["Makefile", ".dockerignore", "deploy/install_rocm_tarball.sh"] {
             workshop.put(&repository().join(file), file);
         }
-        for file in ["Containerfile", "Containerfile.therock", "metadata.yaml"] {
+        for file in [
+            "Containerfile",
+            "Containerfile.hip-client",
+            "Containerfile.hip-worker",
+            "Containerfile.therock",
+            "inject-hip.sh",
+            "metadata.yaml",
+            "tensor-fusion-worker.sh",
+        ] {
             let file = format!("deploy/tensorfusion/{file}");
             workshop.put(&repository().join(&file), &file);
         }
@@ -226,6 +234,58 @@ fn real_podman_builds_an_image_in_which_therock_lies_whole() {
          {metadata}rocmDistribution: TheRock\nrocmVersion: 7.10.0\n"
     );
     assert_eq!(seen, expected);
+}
+
+/// The images' programs are stand-ins: no GPU and no cluster is there that they could be for.
+#[test]
+fn real_podman_builds_the_images_of_remote_gpus() {
+    let Some([provider, trixie]) = real::require_made([PROVIDER, TRIXIE], PROGRAMS) else { return };
+    let workshop = Workshop::new(&trixie, &provider);
+    let program = |name: &str, text: &str| {
+        let file = workshop.path("top/target/hip-remote").join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let libraries = ["libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7", "libhip_client_stub.so"];
+    for library in libraries {
+        program(&format!("lib/{library}"), library);
+    }
+    program("bin/rocworker-hip-worker", "#!/bin/sh\necho \"$@\"\n");
+    let flags = ["--network", "none", "--build-arg", "ROCM=6"];
+    let made = workshop.make("docker-build-hip-client", &workshop.podman_words(), &flags).well();
+    assert!(made.starts_with("cargo xtask hip-remote\n"), "{made}");
+    workshop.make("docker-build-hip-worker", &workshop.podman_words(), &flags[..2]).well();
+    let refused = ["--network", "none", "--build-arg", "ROCM=8"];
+    let refused = workshop.make("docker-build-hip-client", &workshop.podman_words(), &refused).badly();
+    assert!(refused.contains("ROCM=8: give 5, 6 or 7"), "{refused}");
+
+    let run = |image: &str, options: &[&str], arguments: &[&str]| {
+        let mut podman = workshop.podman();
+        podman.args(["run", "--rm", "--network", "none"]).args(LIMITS).args(options);
+        podman.arg(format!("registry.example/lab/tensor-fusion-{image}:1.2.3")).args(arguments);
+        Said::from(podman.output().unwrap())
+    };
+    let mount = |name: &str, place: &str| {
+        let folder = workshop.path(name);
+        fs::create_dir_all(&folder).unwrap();
+        format!("--volume={}:{place}", folder.display())
+    };
+    // As TensorFusion's webhook runs it: two volumes, and the image's own command.
+    let volumes = [mount("libs", "/tensor-fusion"), mount("conf", "/tensor-fusion-conf")];
+    run("hip-client", &volumes.each_ref().map(String::as_str), &[]).well();
+    let preload = fs::read_to_string(workshop.path("conf/ld.so.preload")).unwrap();
+    assert_eq!(preload, "/tensor-fusion/libamdhip64.so.6\n");
+    let injected = names(&workshop.path("libs"));
+    assert!(libraries.iter().all(|library| injected.iter().any(|name| name == library)), "{injected:?}");
+
+    let key = mount("key", "/etc/rocworker/hip");
+    let options = ["--entrypoint", "./tensor-fusion-worker", key.as_str()];
+    let refused = run("hip-worker", &options, &["-p", "8000"]).badly();
+    assert!(refused.contains("there is no /etc/rocworker/hip/worker.key"), "{refused}");
+    fs::write(workshop.path("key/worker.key"), "").unwrap();
+    let started = run("hip-worker", &options, &["-p", "8000"]).well();
+    assert_eq!(started, "--listen 0.0.0.0 --key /etc/rocworker/hip/worker.key -p 8000\n");
 }
 
 #[test]
