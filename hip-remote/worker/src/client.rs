@@ -66,8 +66,8 @@ pub fn serve(options: &Serve) -> Result<(), String> {
         Begun::Version1(_) => format!("{peer} (version 1)"),
         Begun::Version2 { hello, program, .. } => format!("{peer} ({program} {})", hello.pid),
     };
-    let hip = match open(options) {
-        Ok(hip) => hip,
+    let (hip, granted) = match open(options) {
+        Ok(opened) => opened,
         Err(sentence) => return Err(refuse(&mut writer, &client, &sentence)),
     };
     eprintln!("rocworker-hip-worker: {client} begins");
@@ -78,13 +78,15 @@ pub fn serve(options: &Serve) -> Result<(), String> {
     // The library's own error says why there are none: each call of the client gets it.
     let _ = hip.init();
     let devices = hip.device_count();
+    let all = || (0..usize::try_from(devices.unwrap_or_default()).unwrap_or_default()).collect();
+    let gpus = granted.unwrap_or_else(all);
     let welcome = Welcome {
         window: options.in_flight,
         driver: hip.driver_version().unwrap_or_default(),
         runtime: hip.runtime_version().unwrap_or_default(),
         devices: devices.unwrap_or_default(),
     };
-    let session = Arc::new(Session::new(hip, devices, Tables::new(limit), cache, output, writer)?);
+    let session = Arc::new(Session::new(hip, (devices, gpus), Tables::new(limit), cache, output, writer)?);
     let watched = reader.as_fd().try_clone_to_owned().map_err(|error| format!("{client}: {error}"))?;
     let report = control.try_clone().map_err(|error| format!("{client}: {error}"))?;
     let longest_wait = options.longest_wait.map(|seconds| Duration::from_secs(seconds.into()));
@@ -187,16 +189,18 @@ fn refuse(writer: &mut Writer, client: &str, sentence: &str) -> String {
     format!("{client} was refused: {sentence}")
 }
 
-/// Opens the HIP library, which sees only the GPUs that this client is granted.
-fn open(options: &Serve) -> Result<Hip, String> {
-    if let Some(indexes) = grant::take(&Paths::system(), options.gpus)? {
-        let list = indexes.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+/// Opens the HIP library, which sees only the GPUs that this client is granted, and their indexes.
+fn open(options: &Serve) -> Result<(Hip, Option<Vec<usize>>), String> {
+    let granted = grant::take(&Paths::system(), options.gpus)?;
+    if let Some(indexes) = &granted {
+        let list = indexes.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         let list = CString::new(list).map_err(|error| error.to_string())?;
         // HIP_VISIBLE_DEVICES would count within this selection.
         show_devices(c"ROCR_VISIBLE_DEVICES", &list);
     }
-    match &options.hip_library {
+    let hip = match &options.hip_library {
         Some(path) => Hip::open(&[path]),
         None => Hip::open(&LIBRARIES.map(Path::new)),
-    }
+    };
+    Ok((hip?, granted))
 }

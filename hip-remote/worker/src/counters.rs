@@ -5,17 +5,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hip_protocol::field::Field;
 
-/// The most devices whose numbers are kept.
-pub const DEVICES: usize = 16;
+/// The most GPUs whose numbers are kept: eight cards in eight partitions.
+pub const GPUS: usize = 64;
 
 /// Counters of one client, or the sum of several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     pub received: u64,
     pub sent: u64,
-    pub launches: [u64; DEVICES],
+    /// By the GPUs' indexes.
+    pub launches: [u64; GPUS],
     /// Bytes that are allocated now.
-    pub allocated: [u64; DEVICES],
+    pub allocated: [u64; GPUS],
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        Self { received: 0, sent: 0, launches: [0; GPUS], allocated: [0; GPUS] }
+    }
 }
 
 impl Counted {
@@ -41,7 +48,7 @@ pub enum Report {
 }
 
 /// Each report has one length, so that a stream needs no marks between two.
-const REPORT: usize = 8 * (3 + 2 * DEVICES);
+const REPORT: usize = 8 * (3 + 2 * GPUS);
 
 impl Report {
     /// # Errors
@@ -54,8 +61,7 @@ impl Report {
         };
         let mut bytes = Vec::with_capacity(REPORT);
         [kind, counted.received, counted.sent].put(&mut bytes);
-        counted.launches.put(&mut bytes);
-        counted.allocated.put(&mut bytes);
+        counted.launches.iter().chain(&counted.allocated).for_each(|value| value.put(&mut bytes));
         to.write_all(&bytes)
     }
 
@@ -66,13 +72,15 @@ impl Report {
         from.read_exact(&mut bytes)?;
         let mut bytes = bytes.as_slice();
         let mut take = || {
-            let kind = u64::take(&mut bytes)?;
-            let (received, sent) = (u64::take(&mut bytes)?, u64::take(&mut bytes)?);
-            let (launches, allocated) = (Field::take(&mut bytes)?, Field::take(&mut bytes)?);
+            let [kind, received, sent] = Field::take(&mut bytes)?;
+            let mut counted = Counted { received, sent, ..Counted::default() };
+            for value in counted.launches.iter_mut().chain(&mut counted.allocated) {
+                *value = u64::take(&mut bytes)?;
+            }
             match kind {
                 1 => Some(Self::Hello),
                 2 => Some(Self::Ended),
-                3 => Some(Self::Counted(Counted { received, sent, launches, allocated })),
+                3 => Some(Self::Counted(counted)),
                 _ => None,
             }
         };
@@ -81,14 +89,25 @@ impl Report {
 }
 
 /// Counters that several threads add to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counters {
     pub received: AtomicU64,
     pub sent: AtomicU64,
-    pub launches: [AtomicU64; DEVICES],
+    /// By the client's devices.
+    launches: [AtomicU64; GPUS],
 }
 
 impl Counters {
+    pub fn new() -> Self {
+        let launches = std::array::from_fn(|_| AtomicU64::new(0));
+        Self { received: AtomicU64::new(0), sent: AtomicU64::new(0), launches }
+    }
+
+    /// How many kernels a device got.
+    pub fn launches(&self, device: usize) -> u64 {
+        self.launches.get(device).map_or(0, |launches| launches.load(Ordering::Relaxed))
+    }
+
     pub fn launched(&self, device: i32) {
         if let Some(launches) = usize::try_from(device).ok().and_then(|device| self.launches.get(device)) {
             launches.fetch_add(1, Ordering::Relaxed);

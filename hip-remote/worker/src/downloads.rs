@@ -39,25 +39,22 @@ impl Part {
         (device, stream): (i32, u64),
     ) -> Result<Self, Status> {
         let piece = session.staging.take(bytes)?;
-        for part in rows.parts(begin, bytes) {
+        let copied = rows.parts(begin, bytes).try_for_each(|part| {
             let to = piece.address() + part.offset as u64;
             if part.height == 1 {
-                session.hip.copy(to, part.pointer, part.width, stream)?;
-            } else {
-                let pitch = usize::try_from(rows.pitch).unwrap_or(usize::MAX);
-                session.hip.copy_rows(
-                    to,
-                    part.width,
-                    part.pointer,
-                    pitch,
-                    part.width,
-                    part.height,
-                    stream,
-                )?;
+                return session.hip.copy(to, part.pointer, part.width, stream);
+            }
+            let pitch = usize::try_from(rows.pitch).unwrap_or(usize::MAX);
+            session.hip.copy_rows(to, part.width, part.pointer, pitch, part.width, part.height, stream)
+        });
+        match copied.and_then(|()| session.events.record(device, stream)) {
+            Ok(copied) => Ok(Self { piece, bytes, copied }),
+            Err(status) => {
+                // The copies before the one that was refused may still write to the memory.
+                let _ = session.hip.stream_sync(stream);
+                Err(status)
             }
         }
-        let copied = session.events.record(device, stream)?;
-        Ok(Self { piece, bytes, copied })
     }
 
     fn bytes(&self) -> &[u8] {
@@ -148,6 +145,11 @@ impl Downloads {
         list.pinned += part.piece.len();
         list.parts.push((request.clone(), part));
         Ok(())
+    }
+
+    /// Forgets all copies, which have ended with their devices.
+    pub fn clear(&self) {
+        *locked(&self.list) = List::default();
     }
 
     /// Sends every copy that has ended. Whoever comes meanwhile waits until they are sent, so that no reply overtakes them.

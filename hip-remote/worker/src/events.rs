@@ -42,6 +42,18 @@ impl Events {
     }
 }
 
+impl Events {
+    /// Destroys the events that nobody uses.
+    pub fn clear(&self) {
+        for (_, events) in locked(&self.free).drain() {
+            for event in events {
+                // The process ends: nobody waits for the result.
+                let _ = self.hip.event_destroy(event);
+            }
+        }
+    }
+}
+
 impl Recorded {
     /// # Errors
     /// The device has failed.

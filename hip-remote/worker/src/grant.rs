@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use allocation::document::Document as _;
+use allocation::gpu::Gpu;
 use allocation::policy::{Policy, Sharing};
 use allocation::request::Request;
 use allocation::selection::Pool;
@@ -36,7 +37,7 @@ fn id_of(pid: u32) -> String {
 ///
 /// # Errors
 /// A sentence: which GPUs are not free and who has them, or what of the policy cannot be used.
-pub fn take(paths: &Paths, count: Option<u32>) -> Result<Option<Vec<u32>>, String> {
+pub fn take(paths: &Paths, count: Option<u32>) -> Result<Option<Vec<usize>>, String> {
     let policy = match policy_file::load(&paths.policy, paths.lease.owner) {
         PolicyFile::Absent => return Ok(None),
         PolicyFile::NotRoots(reason) | PolicyFile::Broken(reason) => return Err(reason),
@@ -70,7 +71,7 @@ struct Own<'a> {
 }
 
 impl Own<'_> {
-    fn take(self) -> Result<Vec<u32>, String> {
+    fn take(self) -> Result<Vec<usize>, String> {
         let lease = &self.paths.lease;
         let lock = Lock::take(lease, lease.lock_patience)?;
         let records = store::records(lease, Some(&lock));
@@ -105,7 +106,8 @@ impl Own<'_> {
         };
         let record = store::record(key, creator.clone(), &selected, &Default::default())?;
         records.write(&lock, &key.file_name(), &record.to_json()?)?;
-        Ok(selected.iter().map(|gpu| gpu.index).collect())
+        let index = |gpu: &&Gpu| usize::try_from(gpu.index).map_err(|error| error.to_string());
+        selected.iter().map(index).collect()
     }
 }
 

@@ -1,11 +1,10 @@
 //! What the worker keeps of one thread of the client.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 
-use crate::hip::{Hip, Status};
+use crate::hip::Status;
 use crate::locked::locked;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -16,8 +15,6 @@ pub struct Lane {
     device: AtomicI32,
     /// The first failure of a one-way call that no reply has told; 0: none.
     deferred: AtomicI32,
-    /// `hipStreamPerThread` of each device.
-    streams: Mutex<HashMap<i32, u64>>,
     /// Calls that wait, for the lane's own thread.
     jobs: Mutex<Option<SyncSender<Job>>>,
 }
@@ -42,20 +39,6 @@ impl Lane {
 
     pub fn take_deferred(&self) -> Option<Status> {
         Some(self.deferred.swap(0, Ordering::Relaxed)).filter(|status| *status != 0)
-    }
-
-    /// The lane's own stream on its device, which it is the thread's device too.
-    ///
-    /// # Errors
-    /// The library cannot make it.
-    pub fn stream(&self, hip: &Hip) -> Result<u64, Status> {
-        let mut streams = locked(&self.streams);
-        if let Some(stream) = streams.get(&self.device()) {
-            return Ok(*stream);
-        }
-        let stream = hip.stream_create(0, 0)?;
-        streams.insert(self.device(), stream);
-        Ok(stream)
     }
 
     /// Runs a call that waits in the lane's own thread.

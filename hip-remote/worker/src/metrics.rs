@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::counters::{Counted, DEVICES};
+use crate::counters::{Counted, GPUS};
 
 #[derive(Debug)]
 pub struct Metrics {
@@ -24,7 +24,7 @@ impl Metrics {
 
     /// Adds what a client did that is gone. What it had allocated is free.
     pub fn gone(&mut self, counted: &Counted) {
-        self.gone.add(&Counted { allocated: [0; DEVICES], ..*counted });
+        self.gone.add(&Counted { allocated: [0; GPUS], ..*counted });
     }
 
     /// Writes the file, if anything in it has changed.
@@ -66,10 +66,10 @@ impl Metrics {
             ("allocated_bytes", "gauge", "Memory that clients have allocated.", &all.allocated),
         ] {
             head(&mut text, name, kind, help);
-            for (device, value) in
-                values.iter().enumerate().filter(|(device, value)| *device == 0 || **value > 0)
+            for (gpu, value) in
+                values.iter().enumerate().filter(|(gpu, value)| *gpu == 0 || **value > 0)
             {
-                let _ = writeln!(text, "rocworker_hip_{name}{{device=\"{device}\"}} {value}");
+                let _ = writeln!(text, "rocworker_hip_{name}{{gpu=\"{gpu}\"}} {value}");
             }
         }
         text

@@ -44,7 +44,9 @@ impl Output {
             .name("output".to_owned())
             .spawn(move || {
                 // The process itself has the writing end, so that the pipe never ends.
-                while poll(&mut [PollFd::from_borrowed_fd(watched.as_fd(), PollFlags::IN)], None).is_ok() {
+                loop {
+                    // After an interruption there is nothing to lose by a look.
+                    let _ = poll(&mut [PollFd::from_borrowed_fd(watched.as_fd(), PollFlags::IN)], None);
                     locked(&own.kept).empty();
                 }
             })

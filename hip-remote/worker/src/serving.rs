@@ -207,8 +207,11 @@ impl Serving {
         match stream {
             0 => Ok((request.lane.device(), 0)),
             PER_THREAD => {
-                self.session.use_device(request.lane.device())?;
-                Ok((request.lane.device(), request.lane.stream(&self.session.hip)?))
+                let device = request.lane.device();
+                self.session.use_device(device)?;
+                let make = || self.session.hip.stream_create(0, 0);
+                let stream = locked(&self.session.tables).lane_stream(request.lane.number, device, make)?;
+                Ok((device, stream))
             }
             handle => {
                 let stream = locked(&self.session.tables).streams.get(handle)?;

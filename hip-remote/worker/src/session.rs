@@ -33,6 +33,8 @@ pub struct Session {
     pub hip: Arc<Hip>,
     /// How many devices there are, or why none.
     pub devices: Result<i32, Status>,
+    /// The index of each device among the machine's GPUs.
+    gpus: Vec<usize>,
     pub tables: Mutex<Tables>,
     pub events: Arc<Events>,
     pub staging: Arc<Staging>,
@@ -68,7 +70,7 @@ thread_local! {
 impl Session {
     pub fn new(
         hip: Hip,
-        devices: Result<i32, Status>,
+        (devices, gpus): (Result<i32, Status>, Vec<usize>),
         tables: Tables,
         cache: Cache,
         output: Arc<Output>,
@@ -77,13 +79,14 @@ impl Session {
         let hip = Arc::new(hip);
         Ok(Self {
             devices,
+            gpus,
             tables: Mutex::new(tables),
             events: Events::new(&hip),
             staging: Staging::new(&hip),
             downloads: Downloads::default(),
             releases: Releases::new()?,
             cache,
-            counters: Counters::default(),
+            counters: Counters::new(),
             output,
             shutdown: writer.shutdown(),
             writer: Mutex::new(writer),
@@ -190,6 +193,9 @@ impl Session {
         for device in 0..self.devices.unwrap_or_default() {
             let _ = self.use_device(device).and_then(|()| self.free_device(device));
         }
+        self.downloads.clear();
+        self.staging.clear();
+        self.events.clear();
     }
 
     /// The longest time for which a lane has waited until now.
@@ -198,18 +204,18 @@ impl Session {
     }
 
     pub fn counted(&self) -> Counted {
-        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let mut counted = Counted {
-            received: load(&self.counters.received),
-            sent: load(&self.counters.sent),
+            received: self.counters.received.load(Ordering::Relaxed),
+            sent: self.counters.sent.load(Ordering::Relaxed),
             ..Counted::default()
         };
-        for (to, from) in counted.launches.iter_mut().zip(&self.counters.launches) {
-            *to = load(from);
-        }
         let tables = locked(&self.tables);
-        for (to, device) in counted.allocated.iter_mut().zip(0..) {
-            *to = tables.allocated(device);
+        for (device, gpu) in (0..).zip(&self.gpus) {
+            let values = counted.launches.get_mut(*gpu).zip(counted.allocated.get_mut(*gpu));
+            if let Some((launches, allocated)) = values {
+                *launches = self.counters.launches(device);
+                *allocated = tables.allocated(i32::try_from(device).unwrap_or(i32::MAX));
+            }
         }
         counted
     }

@@ -46,6 +46,13 @@ impl Staging {
     }
 }
 
+impl Staging {
+    /// Frees the memory that nobody uses.
+    pub fn clear(&self) {
+        locked(&self.free).clear();
+    }
+}
+
 impl Piece {
     pub fn address(&self) -> u64 {
         self.pinned.as_ref().map_or(0, |pinned| pinned.address(0))

@@ -67,6 +67,8 @@ pub struct Tables {
     pub streams: Objects,
     pub events: Objects,
     pub modules: Objects,
+    /// `hipStreamPerThread` of each lane on each device.
+    lanes: HashMap<(u16, i32), u64>,
     functions: HashMap<u64, Function>,
     /// The length of each kernel's explicit arguments, by module and name.
     arguments: HashMap<u64, HashMap<String, usize>>,
@@ -93,6 +95,7 @@ impl Tables {
             streams: Objects::default(),
             events: Objects::default(),
             modules: Objects::default(),
+            lanes: HashMap::new(),
             functions: HashMap::new(),
             arguments: HashMap::new(),
             allocated: HashMap::new(),
@@ -115,6 +118,24 @@ impl Tables {
         let handle = self.handle();
         self.events.all.insert(handle, object);
         handle
+    }
+
+    /// The stream of a lane on a device; `make` makes it, where it is the first.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn lane_stream(
+        &mut self,
+        lane: u16,
+        device: i32,
+        make: impl FnOnce() -> Result<u64, Status>,
+    ) -> Result<u64, Status> {
+        if let Some(stream) = self.lanes.get(&(lane, device)) {
+            return Ok(*stream);
+        }
+        let stream = make()?;
+        self.lanes.insert((lane, device), stream);
+        Ok(stream)
     }
 
     /// Adds a module, and the length of each of its kernels' arguments.
@@ -238,10 +259,11 @@ impl Tables {
             self.memory.remove(pointer);
         }
         self.allocated.remove(&device);
+        let lanes = self.lanes.extract_if(|(_, on), _| *on == device).map(|(_, stream)| stream);
         Everything {
             memory,
             modules,
-            streams: self.streams.take_of(device),
+            streams: lanes.chain(self.streams.take_of(device)).collect(),
             events: self.events.take_of(device),
         }
     }

@@ -31,7 +31,8 @@ pub fn begin(
     std::thread::Builder::new()
         .name("watch".to_owned())
         .spawn(move || {
-            watch(&session, control, &connection, longest_wait);
+            watch(&session, &control, &connection, longest_wait);
+            let _ = Report::Ended.write(&control);
             end_soon();
         })
         .map(drop)
@@ -44,10 +45,10 @@ pub fn end_soon() {
     let _ = kill_process(getpid(), Signal::KILL);
 }
 
-fn watch(session: &Session, mut control: UnixStream, connection: &OwnedFd, longest_wait: Option<Duration>) {
+fn watch(session: &Session, mut control: &UnixStream, connection: &OwnedFd, longest_wait: Option<Duration>) {
     let mut last = Counted::default();
     loop {
-        let mut watched = [PollFd::new(&control, PollFlags::IN), PollFd::new(connection, PollFlags::RDHUP)];
+        let mut watched = [PollFd::new(control, PollFlags::IN), PollFd::new(connection, PollFlags::RDHUP)];
         if poll(&mut watched, Some(&TICK)).is_err() {
             continue;
         }
@@ -70,7 +71,7 @@ fn watch(session: &Session, mut control: UnixStream, connection: &OwnedFd, longe
             return;
         }
         let counted = session.counted();
-        if counted != last && Report::Counted(counted).write(&control).is_ok() {
+        if counted != last && Report::Counted(counted).write(control).is_ok() {
             last = counted;
         }
     }

@@ -147,6 +147,13 @@ impl Hip {
                 }
                 continue;
             }
+            if symbol(library, c"rocworker_hip_release").is_some() {
+                return Err(format!(
+                    "{} is rocworker's own library for clients: name this machine's by --hip-library, or start the worker \
+                     without LD_LIBRARY_PATH",
+                    path.display()
+                ));
+            }
             let functions = Functions::open(library, path)?;
             let (properties, layout) = match symbol(library, c"hipGetDevicePropertiesR0600") {
                 Some(found) => (found, Layout::Rocm6),
