@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use inventory::partitioning::Compute;
 use serde_json::json;
@@ -16,6 +16,7 @@ use support::partitioned::{Driver, Partitioned};
 use support::{fuse, real};
 
 use crate::daemon::running::{applied, eventually};
+use crate::partition::machine::answered;
 use crate::setup::laid::Laid;
 
 const CREATES: usize = 200;
@@ -213,18 +214,26 @@ impl Race<'_> {
     /// By `partition set`, of which the daemon hears as little.
     fn set(&self, mode: Compute) {
         self.switches.fetch_add(1, Ordering::SeqCst);
-        let mut set = Command::new(env!("CARGO_BIN_EXE_rocworker"));
-        let profile = mode.name().to_lowercase();
-        let output =
-            set.arg("--root").arg(self.machine.root()).args(["partition", "set", &profile]).output().unwrap();
+        let command = format!("partition set {}", mode.name().to_lowercase());
+        let output = answered(self.machine.root(), &command);
+        if !output.status.success() {
+            // Without a switch that ends, no create of the others would.
+            self.left.store(0, Ordering::Relaxed);
+        }
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         self.switches.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Divides the card and joins it again, at intervals that the daemon's look falls into now and then.
+    /// Divides the card and joins it again, at intervals that the daemon's look falls into now and then. A machine that is
+    /// too slow for a create within such an interval has the time for one.
     fn switch_until_the_end(&self) {
         for n in 0.. {
+            let before = self.left.load(Ordering::Relaxed);
             std::thread::sleep(Duration::from_millis(500 + n % 5 * 300));
+            let began = Instant::now();
+            while self.left.load(Ordering::Relaxed) == before && began.elapsed() < Duration::from_secs(10) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
             if self.has_ended.load(Ordering::Relaxed) {
                 return;
             }

@@ -1,7 +1,7 @@
 //! `partition`: on a captured server, and on a synthetic one whose driver behaves as the kernel's source says.
 
 mod device;
-mod machine;
+pub(crate) mod machine;
 mod plan;
 mod real_boot;
 mod real_killed;

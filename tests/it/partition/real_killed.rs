@@ -11,7 +11,7 @@ use support::fuse;
 use support::killed::{calls, killed_at};
 use support::partitioned::{Driver, Partitioned};
 
-use super::machine::{PROFILES, ROCWORKER, answer, configure, run};
+use super::machine::{PROFILES, ROCWORKER, answer, answered, configure};
 
 /// A card in DPX, and one in SPX, of which rocworker keeps nothing.
 fn fresh(machine: &Partitioned) {
@@ -64,19 +64,6 @@ fn real_kills_at_each_write_leave_what_the_next_set_finishes_and_reset_restores(
         assert!(killed_at(&argv, call), "{call:?}");
         recovers(&machine, &call.line);
     }
-}
-
-/// Runs a command again while a read of the driver has no answer. The driver of this machine is a thread of the test: on a
-/// busy machine it may take half a second, and a command that cannot read everything changes nothing.
-fn answered(root: &Path, command: &str) -> Output {
-    let mut output = run(root, command);
-    for _ in 0..4 {
-        if output.status.success() || !String::from_utf8_lossy(&output.stderr).contains("does not answer") {
-            break;
-        }
-        output = run(root, command);
-    }
-    output
 }
 
 #[test]
