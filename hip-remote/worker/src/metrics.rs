@@ -66,9 +66,7 @@ impl Metrics {
             ("allocated_bytes", "gauge", "Memory that clients have allocated.", &all.allocated),
         ] {
             head(&mut text, name, kind, help);
-            for (gpu, value) in
-                values.iter().enumerate().filter(|(gpu, value)| *gpu == 0 || **value > 0)
-            {
+            for (gpu, value) in values.iter().enumerate().filter(|(gpu, value)| *gpu == 0 || **value > 0) {
                 let _ = writeln!(text, "rocworker_hip_{name}{{gpu=\"{gpu}\"}} {value}");
             }
         }

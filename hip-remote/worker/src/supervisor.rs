@@ -75,7 +75,7 @@ pub fn run(options: &Serve) -> Result<(), String> {
         }
         let called: Vec<bool> = ready.by_ref().take(listeners.len()).collect();
         let spoke: Vec<bool> = ready.collect();
-        let clients = processes.iter().filter(|process| process.is_client).count();
+        let clients = processes.iter().filter(|process| process.is_client && !process.has_ended).count();
         let mut free = usize::try_from(options.clients).unwrap_or(usize::MAX).saturating_sub(clients);
         for (process, _) in processes.iter_mut().zip(spoke).filter(|(_, spoke)| *spoke) {
             process.hear(&mut free, &mut metrics);

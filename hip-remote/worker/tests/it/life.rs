@@ -1,0 +1,146 @@
+//! How clients and workers end, and what is left.
+
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use hip_protocol::calls::*;
+use hip_protocol::message;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::client::{Failed, pattern, to};
+use crate::modules::{launch, load, vadd};
+use crate::worker::{Worker, eventually};
+
+fn lives(pid: u32) -> bool {
+    test_kill_process(Pid::from_raw(pid.cast_signed()).unwrap()).is_ok()
+}
+
+#[test]
+fn a_client_that_ends_leaves_nothing_in_the_library() {
+    let worker = Worker::start(&[], &[]);
+    let mut client = worker.client();
+    let pointer = client.malloc(1 << 20);
+    client.put(pointer, &pattern(1 << 20));
+    client.call(StreamCreate { flags: 0, priority: 0 }).unwrap();
+    client.call(EventCreate { flags: 0 }).unwrap();
+    client.sync(PER_THREAD).unwrap();
+    load(&mut client, &vadd());
+    drop(client);
+    let report = worker.folder.path().join("report");
+    eventually("the library reports", || report.exists());
+    eventually("the process is gone", || worker.processes().is_empty());
+    let report = std::fs::read_to_string(report).unwrap();
+    for line in report.lines() {
+        assert!(line.ends_with(" 0"), "{report}");
+    }
+}
+
+#[test]
+fn a_client_that_dies_while_its_kernel_runs_is_gone_within_a_second() {
+    let worker = Worker::start(&[], &[("TEST_GPU_SLOW_MS", "60000")]);
+    let mut client = worker.client();
+    launch(&mut client);
+    client.send(DeviceSync {}, 0, &[]);
+    client.lane = 1;
+    client.call(Ping {}).unwrap();
+    let begun = Instant::now();
+    drop(client);
+    eventually("the process is gone", || worker.processes().is_empty());
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_client_that_crashes_the_library_touches_no_other() {
+    let worker = Worker::start(&[], &[("TEST_GPU_CRASH_AFTER", "1")]);
+    let (mut good, mut bad) = (worker.client(), worker.client());
+    let pointer = good.malloc(10);
+    launch(&mut bad);
+    bad.send(DeviceSync {}, 0, &[]);
+    let end = bad.closed();
+    assert!(end.contains("closed the connection") || end.contains("broke"), "{end}");
+    worker.logs("signal");
+    good.put(pointer, &[3; 10]);
+    assert_eq!(good.get(pointer, 10), [3; 10]);
+}
+
+#[test]
+fn a_worker_that_is_told_to_end_tells_its_clients() {
+    let mut worker = Worker::start(&[], &[]);
+    let mut client = worker.client();
+    worker.signal(Signal::TERM);
+    assert!(client.closed().contains("told to end"));
+    assert!(worker.child.wait().unwrap().success());
+    assert!(!worker.socket().exists());
+}
+
+#[test]
+fn a_worker_that_is_killed_takes_its_clients_processes_along() {
+    let mut worker = Worker::start(&[], &[]);
+    let mut client = worker.client();
+    let processes = worker.processes();
+    assert_eq!(processes.len(), 1);
+    worker.child.kill().unwrap();
+    client.closed();
+    worker.child.wait().unwrap();
+    eventually("the processes are gone", || !processes.iter().any(|pid| lives(*pid)));
+    // What it left does not keep the next one from its place.
+    let socket = worker.socket();
+    assert!(socket.exists());
+    let mut next = crate::worker::program();
+    let next = next.arg("--unix").arg(&socket).arg("--cache").arg(worker.folder.path());
+    let mut next = next.spawn().unwrap();
+    eventually("the next worker listens", || UnixStream::connect(&socket).is_ok());
+    next.kill().unwrap();
+    next.wait().unwrap();
+}
+
+#[test]
+fn half_a_message_is_waited_for_only_so_long() {
+    let worker = Worker::start(&["--silence", "1"], &[]);
+    let mut client = worker.client();
+    let mut half = Vec::new();
+    message::request(&Malloc { bytes: 1 }, 1, 0, 0, &[], &mut half);
+    client.write(&half[..half.len() - 3]).unwrap();
+    assert!(client.closed().contains("sent nothing for 1 s"));
+    // Before Hello the time is another one.
+    let mut stranger = UnixStream::connect(worker.socket()).unwrap();
+    stranger.write_all(&half[..7]).unwrap();
+    eventually("the stranger has a process", || worker.processes().len() == 1);
+    eventually("the stranger is gone", || worker.processes().is_empty());
+}
+
+#[test]
+fn a_wait_that_is_longer_than_allowed_ends_its_client() {
+    let worker = Worker::start(&["--longest-wait", "1"], &[("TEST_GPU_SLOW_MS", "60000")]);
+    let mut client = worker.client();
+    launch(&mut client);
+    client.send(DeviceSync {}, 0, &[]);
+    assert!(client.closed().contains("--longest-wait"));
+    eventually("the process is gone", || worker.processes().is_empty());
+}
+
+#[test]
+fn clients_that_are_killed_anywhere_in_their_copies_leave_no_process() {
+    let worker = Worker::start(&[], &[]);
+    for round in 0..50_usize {
+        let mut client = worker.client();
+        let bytes = pattern(2 << 20);
+        let pointer = client.malloc(bytes.len() as u64);
+        let mut out = Vec::new();
+        message::request(&to(pointer, bytes.len() as u64, 0), 7, 0, 0, &[], &mut out);
+        for chunk in bytes.chunks(1 << 18) {
+            let envelope = hip_protocol::envelope::Envelope { flags: 4, lane: 0, status: 0 };
+            out.extend(message::prefix(HostToDevice::OP, 7, envelope, chunk.len()));
+            out.extend(chunk);
+        }
+        let _ = client.write(&out[..out.len() * round / 50]);
+        if round % 3 == 0
+            && let Some(pid) = worker.processes().first()
+        {
+            let _ = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL);
+        }
+    }
+    eventually("all processes are gone", || worker.processes().is_empty());
+    assert_eq!(worker.client().call(EventSync { event: 3 }), Err(Failed::Now(400)));
+}

@@ -1,0 +1,9 @@
+//! The worker's program against a client of the tests, which sends what no library would send.
+
+mod bad;
+mod calls;
+mod client;
+mod life;
+mod modules;
+mod refusals;
+mod worker;

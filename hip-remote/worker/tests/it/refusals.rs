@@ -1,0 +1,81 @@
+//! Whom the worker does not serve.
+
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use hip_protocol::calls::*;
+use hip_transport::{Address, ClientKey};
+
+use crate::client::Client;
+use crate::worker::{Worker, eventually, program};
+
+fn hello(token: [u8; 32]) -> Hello {
+    Hello { token, pid: 1, memory: 0 }
+}
+
+#[test]
+fn beyond_loopback_a_worker_does_not_listen_without_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = program().args(["--listen", "0.0.0.0:0", "--cache"]).arg(folder.path()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("rocworker-hip-worker key"), "{said}");
+}
+
+#[test]
+fn a_client_with_the_key_is_served_and_one_without_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = |name: &str| folder.path().join("k").join(name);
+    assert!(program().arg("key").arg(folder.path().join("k")).status().unwrap().success());
+    let again = program().arg("key").arg(folder.path().join("k")).output().unwrap();
+    assert!(!again.status.success(), "a second key takes the first one's place");
+    let key = made("worker.key");
+    let worker = Worker::start(&["--listen", "127.0.0.1:0", "--key", key.to_str().unwrap()], &[]);
+    let address = Address::parse(&worker.tcp()).unwrap();
+    let key = ClientKey::read(&made("client.key")).unwrap();
+    let mut client = Client::greet(&address, Some(&key));
+    let bytes = crate::client::pattern(3 << 20);
+    let pointer = client.malloc(bytes.len() as u64);
+    client.put(pointer, &bytes);
+    assert!(client.get(pointer, bytes.len() as u64) == bytes);
+    let mut wrong = Client::connect(&address, Some(&key));
+    wrong.send(hello([1; 32]), 0, &[]);
+    assert!(wrong.closed().contains("client.key"));
+    let mut plain = Client::connect(&address, None);
+    plain.send(hello([0; 32]), 0, &[]);
+    assert!(plain.closed().contains("key"));
+    // A Unix socket's permissions say who may connect.
+    worker.client().call(Ping {}).unwrap();
+}
+
+#[test]
+fn a_client_too_many_is_refused_until_another_has_ended() {
+    let worker = Worker::start(&["--clients", "2"], &[]);
+    let mut clients = vec![worker.client(), worker.client()];
+    let mut third = Client::connect(&worker.address(), None);
+    third.send(hello([0; 32]), 0, &[]);
+    let sentence = third.closed();
+    assert!(sentence.contains("2 clients") && sentence.contains("--clients"), "{sentence}");
+    clients.pop();
+    eventually("the place is free", || worker.processes().len() == 1);
+    worker.client().call(Ping {}).unwrap();
+    clients[0].call(Ping {}).unwrap();
+}
+
+#[test]
+fn a_thousand_connections_that_say_nothing_keep_no_client_from_its_work() {
+    let worker = Worker::start(&[], &[]);
+    let mut client = worker.client();
+    let pointer = client.malloc(1000);
+    let begun = Instant::now();
+    let mut strangers = Vec::new();
+    for _ in 0..1000 {
+        strangers.push(UnixStream::connect(worker.socket()).unwrap());
+        client.call(Ping {}).unwrap();
+    }
+    assert_eq!(client.get(pointer, 1000).len(), 1000);
+    assert!(worker.processes().len() <= 17, "{}", worker.processes().len());
+    // Those that have a process are sent away when their time is over.
+    eventually("all strangers are gone", || worker.processes().len() == 1);
+    assert!(begun.elapsed() < Duration::from_secs(15));
+    worker.client().call(Ping {}).unwrap();
+}
