@@ -1,0 +1,25 @@
+//! Programs, a worker and the tests' GPU together, as users run them.
+
+mod built;
+mod children;
+mod ended;
+mod interpreter;
+mod namespaces;
+mod program;
+mod python;
+mod relay;
+mod steps;
+mod waiting;
+mod worker;
+
+pub use built::built;
+pub use children::{children, is_alive, resident};
+pub use ended::{Ended, ended};
+pub use interpreter::changed;
+pub use namespaces::Namespaces;
+pub use program::Program;
+pub use python::python;
+pub use relay::Relay;
+pub use steps::Steps;
+pub use waiting::until;
+pub use worker::Worker;

@@ -1,0 +1,30 @@
+//! Python with PyPI's hip-python.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// What pip installs. Another version is another folder.
+const PACKAGES: [&str; 2] = ["hip-python==10.0.0.0.1.2", "rocm-bindings-hip==10.0.0.0.1.2"];
+
+/// The interpreter of a virtual environment, which stays beside the builds for the next run.
+pub fn python() -> &'static Path {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    PYTHON.get_or_init(|| {
+        let folder = test_gpu::built::folder().join(PACKAGES.join("+"));
+        let python = folder.join("bin/python3");
+        if folder.join("whole").exists() {
+            return python;
+        }
+        let _ = std::fs::remove_dir_all(&folder);
+        run(Command::new("python3").args(["-m", "venv"]).arg(&folder));
+        run(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(PACKAGES));
+        std::fs::write(folder.join("whole"), "").unwrap();
+        python
+    })
+}
+
+fn run(command: &mut Command) {
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+}

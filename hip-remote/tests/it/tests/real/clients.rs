@@ -1,0 +1,89 @@
+use std::time::{Duration, Instant};
+
+use hip_remote_tests::{Program, Steps, Worker, ended, until};
+
+#[test]
+fn real_two_clients_compute_at_once_in_processes_of_their_own() {
+    let worker = Worker::start();
+    let [mut one, mut other] = [(); 2].map(|()| Steps::on(&worker.unix()));
+    for steps in [&mut one, &mut other] {
+        assert!(steps.ask("malloc 1048576").starts_with("hipSuccess"));
+    }
+    assert_eq!(worker.clients().len(), 2);
+    for steps in [&mut one, &mut other] {
+        steps.begin("copies 20");
+    }
+    assert_eq!(one.answer(), "hipSuccess");
+    assert_eq!(other.answer(), "hipSuccess");
+    drop((one, other));
+    worker.until_free(Duration::from_secs(1));
+}
+
+#[test]
+fn real_pointers_of_another_client_are_refused() {
+    let worker = Worker::start();
+    let [mut one, mut other] = [(); 2].map(|()| Steps::on(&worker.unix()));
+    let pointer = one.ask("malloc 4096");
+    let pointer = pointer.strip_prefix("hipSuccess 0x").unwrap();
+    let pointer = u64::from_str_radix(pointer, 16).unwrap();
+    assert!(other.ask("malloc 16").starts_with("hipSuccess"));
+    for step in ["free-address", "set-address"] {
+        let refused = other.ask(&format!("{step} {pointer}"));
+        assert!(refused.starts_with("hipErrorInvalid"), "{step}: {refused}");
+    }
+    assert_eq!(one.ask("write 7"), "hipSuccess");
+    assert_eq!(one.ask("read"), "hipSuccess 7");
+}
+
+#[test]
+fn real_crash_of_one_clients_gpu_process_touches_no_other() {
+    let worker = Worker::with(["-p", "0"], [("TEST_GPU_CRASH_AFTER", "20")]);
+    let [mut one, mut other] = [(); 2].map(|()| Steps::on(&worker.unix()));
+    for steps in [&mut one, &mut other] {
+        assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
+        assert!(steps.ask("launch 1").starts_with("hipSuccess"));
+    }
+    let lost = one.ask("pipeline 30");
+    assert!(lost.starts_with("hipErrorContextIsDestroyed"), "{lost}");
+    assert_eq!(other.ask("sync"), "hipSuccess");
+    until("the crashed process is gone", Duration::from_secs(1), || worker.clients().len() == 1);
+    assert_eq!(other.ask("set 0"), "hipSuccess");
+    assert!(other.ask("pipeline 5").starts_with("hipSuccess 5"));
+}
+
+#[test]
+fn real_slow_kernels_of_one_client_do_not_delay_another() {
+    let worker = Worker::with(["-p", "0"], [("TEST_GPU_SLOW_MS", "3000")]);
+    let [mut slow, mut quick] = [(); 2].map(|()| Steps::on(&worker.unix()));
+    assert!(slow.ask("malloc 4096").starts_with("hipSuccess"));
+    assert!(slow.ask("launch 1").starts_with("hipSuccess"));
+    slow.begin("sync");
+    let begin = Instant::now();
+    assert!(quick.ask("malloc 4096").starts_with("hipSuccess"));
+    assert_eq!(quick.ask("write 3"), "hipSuccess");
+    assert_eq!(quick.ask("read"), "hipSuccess 3");
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert_eq!(slow.answer(), "hipSuccess");
+}
+
+#[test]
+fn real_client_that_asks_for_all_memory_gets_an_error_and_keeps_what_it_has() {
+    let worker = Worker::with(["-p", "0", "--memory", "1MiB"], []);
+    let mut steps = Steps::on(&worker.unix());
+    assert!(steps.ask("malloc 1000000").starts_with("hipSuccess"));
+    assert!(steps.ask("malloc 1000000").starts_with("hipErrorOutOfMemory"));
+    assert!(steps.ask("malloc 18446744073709551615").starts_with("hipErrorOutOfMemory"));
+    assert_eq!(steps.ask("write 5"), "hipSuccess");
+    assert_eq!(steps.ask("free"), "hipSuccess");
+    assert!(steps.ask("malloc 1000000").starts_with("hipSuccess"));
+}
+
+#[test]
+fn real_clients_beyond_the_limit_are_told_so() {
+    let worker = Worker::with(["-p", "0", "--clients", "1"], []);
+    let mut first = Steps::on(&worker.unix());
+    assert!(first.ask("malloc 16").starts_with("hipSuccess"));
+    let refused = ended(&mut Program::on(&worker.unix()).command([test_gpu::built::compile("vadd")]));
+    assert!(!refused.status.success() && refused.stderr.contains("--clients"), "{}", refused.stderr);
+    assert_eq!(first.ask("sync"), "hipSuccess");
+}

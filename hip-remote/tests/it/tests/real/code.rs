@@ -1,0 +1,63 @@
+use std::path::Path;
+use std::process::Command;
+
+use hip_remote_tests::{Program, Relay, Worker, changed, ended};
+use std::time::Duration;
+
+/// What a program prints where the GPU is in its own machine.
+fn local(program: &Path) -> String {
+    ended(Command::new(program).env("LD_LIBRARY_PATH", test_gpu::built::folder())).stdout
+}
+
+#[test]
+fn real_programs_compute_over_the_wire_what_they_compute_locally() {
+    let worker = Worker::start();
+    for name in test_gpu::built::PROGRAMS {
+        let program = test_gpu::built::compile(name);
+        let remote = ended(&mut Program::on(&worker.unix()).command([&program]));
+        assert!(remote.stdout.contains("ok "), "{name}: {}{}", remote.stdout, remote.stderr);
+        assert_eq!(remote.stdout, local(&program), "{name}");
+    }
+}
+
+/// V_ADD_F32 and V_SUB_F32 of VOP2.
+#[test]
+fn real_code_with_one_instruction_changed_gives_the_changed_result() {
+    let worker = Worker::start();
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, other) = (test_gpu::built::compile("vadd"), folder.path().join("vadd"));
+    assert_eq!(changed(&whole, 1, 2, &other), 1);
+    let remote = ended(&mut Program::on(&worker.unix()).command([&other]));
+    assert!(remote.stdout.starts_with("wrong at 0: "), "{}{}", remote.stdout, remote.stderr);
+    assert_eq!(remote.stdout, local(&other));
+}
+
+#[test]
+fn real_modules_travel_once() {
+    let worker = Worker::start();
+    let relay = Relay::to(&worker.tcp(), Duration::ZERO);
+    let program = test_gpu::built::compile("vadd");
+    let mut sent = Vec::new();
+    for _ in 0..3 {
+        let before = relay.bytes();
+        ended(&mut Program::on(&relay.address).command([program.as_os_str(), "1".as_ref()])).well();
+        sent.push(relay.bytes() - before);
+    }
+    assert!(sent[0] > 4096 && sent[1] < sent[0] - 4096 && sent[1].abs_diff(sent[2]) < 256, "{sent:?}");
+}
+
+#[test]
+fn real_programs_with_a_dt_rpath_to_another_library_run_remotely() {
+    let worker = Worker::start();
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("vadd");
+    let source = test_gpu::built::sources().join("vadd.hip");
+    let rpath = format!("-Wl,--disable-new-dtags,-rpath,{}", test_gpu::built::folder().display());
+    ended(
+        Command::new("hipcc").args(["--offload-arch=gfx90a", "-O3", &rpath, "-o"]).args([&program, &source]),
+    )
+    .well();
+    let shown = ended(Program::on(&worker.unix()).command([&program]).env("TEST_GPU_DEVICES", "0")).well();
+    assert!(shown.starts_with("ok "), "{shown}");
+    assert!(worker.log().contains("vadd"), "{}", worker.log());
+}

@@ -1,0 +1,124 @@
+use std::time::{Duration, Instant};
+
+use hip_remote_tests::{Program, Steps, Worker, ended, is_alive, until};
+
+/// How soon a client's death has freed all, and a worker's death is known.
+const FREED: Duration = Duration::from_secs(1);
+const KNOWN: Duration = Duration::from_secs(10);
+
+const LOST: &str = "hipErrorContextIsDestroyed";
+
+fn busy(worker: &Worker) -> Steps {
+    let mut steps = Steps::on(&worker.unix());
+    assert!(steps.ask("malloc 4194304").starts_with("hipSuccess"));
+    assert_eq!(steps.ask("stream"), "hipSuccess");
+    assert_eq!(steps.ask("copies 1"), "hipSuccess");
+    steps.begin("copies 1000000");
+    steps
+}
+
+/// Everything that a worker keeps in its folder beside its log, its socket, its report and its cache.
+fn left(worker: &Worker) -> Vec<String> {
+    let entries = std::fs::read_dir(worker.folder.path()).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| !["log", "hip.sock", "report", "cache"].contains(&name.as_str())).collect()
+}
+
+fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+fn client_killed(worker: &Worker, moment: Duration) {
+    let mut steps = busy(worker);
+    std::thread::sleep(moment);
+    steps.kill();
+    worker.until_free(FREED);
+}
+
+#[test]
+fn real_client_that_is_killed_leaves_nothing_on_the_worker() {
+    let worker = Worker::start();
+    client_killed(&worker, Duration::from_millis(100));
+    let before = descriptors(worker.pid());
+    for moment in [1, 7, 23, 61, 140] {
+        client_killed(&worker, Duration::from_millis(moment));
+    }
+    assert_eq!(descriptors(worker.pid()), before);
+    assert_eq!(left(&worker), [""; 0]);
+    ended(&mut Program::on(&worker.unix()).command([test_gpu::built::compile("vadd")])).well();
+}
+
+#[test]
+fn real_worker_that_is_killed_takes_its_processes_along_and_its_clients_know_soon() {
+    for whole in [true, false] {
+        let mut worker = Worker::start();
+        let mut steps = busy(&worker);
+        std::thread::sleep(Duration::from_millis(50));
+        let processes = worker.clients();
+        let begin = Instant::now();
+        if whole {
+            worker.kill();
+        } else {
+            let pid = rustix::process::Pid::from_raw(i32::try_from(processes[0]).unwrap()).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+        assert_eq!(steps.answer(), LOST);
+        assert!(begin.elapsed() < KNOWN);
+        until("the worker's processes are gone", FREED, || !processes.iter().any(|&pid| is_alive(pid)));
+        for step in ["sync", "malloc 16", "write 1", "last"] {
+            let again = steps.ask(step);
+            assert!(again.starts_with(LOST), "{step}: {again}");
+        }
+    }
+}
+
+#[test]
+fn real_worker_that_ends_orderly_tells_its_clients() {
+    let mut worker = Worker::start();
+    let mut steps = Steps::on(&worker.unix());
+    assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
+    let processes = worker.clients();
+    worker.end();
+    assert!(!processes.iter().any(|&pid| is_alive(pid)));
+    assert_eq!(steps.ask("sync"), LOST);
+    assert!(!worker.path("hip.sock").exists());
+}
+
+#[test]
+fn real_worker_that_stops_without_a_sign_is_known_within_ten_seconds() {
+    let worker = Worker::start();
+    let mut steps = Steps::on(&worker.unix());
+    assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
+    let pid = rustix::process::Pid::from_raw(i32::try_from(worker.clients()[0]).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let begin = Instant::now();
+    assert_eq!(steps.ask("sync"), LOST);
+    assert!(begin.elapsed() < KNOWN, "{:?}", begin.elapsed());
+}
+
+#[test]
+#[ignore = "cargo xtask test --all"]
+fn real_500_kills_at_random_moments_leave_nothing() {
+    let mut worker = Worker::start();
+    client_killed(&worker, Duration::from_millis(100));
+    let before = descriptors(worker.pid());
+    let mut random = std::process::id();
+    for kill in 0..500 {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let moment = Duration::from_micros(u64::from(random >> 15));
+        if kill % 5 == 4 {
+            let mut steps = busy(&worker);
+            std::thread::sleep(moment);
+            let processes = worker.clients();
+            worker.kill();
+            assert_eq!(steps.answer(), LOST);
+            until("the worker's processes are gone", FREED, || !processes.iter().any(|&pid| is_alive(pid)));
+            worker = Worker::start();
+        } else {
+            client_killed(&worker, moment);
+        }
+    }
+    client_killed(&worker, Duration::from_millis(100));
+    assert_eq!(descriptors(worker.pid()), before);
+    assert_eq!(left(&worker), [""; 0]);
+}

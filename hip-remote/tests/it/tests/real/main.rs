@@ -1,0 +1,12 @@
+//! Programs on a worker with the tests' GPU.
+
+mod bad_clients;
+mod clients;
+mod code;
+mod death;
+mod debian;
+mod failover;
+mod network;
+mod python;
+mod relayed;
+mod soak;

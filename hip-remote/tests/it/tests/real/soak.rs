@@ -1,0 +1,33 @@
+use hip_remote_tests::{Steps, Worker, resident};
+
+/// What the two processes may grow by, in KiB, between the first tenth of a soak and its end.
+const GROWTH: u64 = 1024;
+
+fn soak(rounds: u32) {
+    let worker = Worker::start();
+    let mut steps = Steps::on(&worker.unix());
+    assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
+    let mut both = |rounds: u32| {
+        assert!(steps.ask(&format!("pipeline {rounds}")).starts_with(&format!("hipSuccess {rounds} ")));
+        assert_eq!(steps.ask(&format!("copies {rounds}")), "hipSuccess");
+        (resident(steps.pid()), resident(worker.clients()[0]))
+    };
+    let (client, at_worker) = both(rounds / 10);
+    let (client_now, at_worker_now) = both(rounds);
+    assert!(client_now <= client + GROWTH, "the client grew from {client} to {client_now} KiB");
+    assert!(
+        at_worker_now <= at_worker + GROWTH,
+        "the worker's process grew from {at_worker} to {at_worker_now} KiB"
+    );
+}
+
+#[test]
+fn real_1000_launches_and_copies_grow_neither_side() {
+    soak(1000);
+}
+
+#[test]
+#[ignore = "cargo xtask test --all"]
+fn real_100_000_launches_and_copies_grow_neither_side() {
+    soak(100_000);
+}

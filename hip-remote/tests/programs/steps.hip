@@ -1,0 +1,114 @@
+// A step for each line of the standard input, so that a test decides when what happens.
+#include "program.h"
+#include <chrono>
+#include <cstring>
+#include <iostream>
+#include <sstream>
+#include <string>
+
+__global__ void increment(uint32_t* values, unsigned n) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) values[i] += 1;
+}
+
+struct Buffer {
+    uint32_t* device;
+    size_t bytes;
+};
+
+static std::vector<Buffer> buffers;
+
+static hipError_t step(const std::string& name, std::istream& in, std::ostream& out) {
+    size_t number = 0;
+    in >> number;
+    if (name == "count") {
+        int count = -1;
+        hipError_t error = hipGetDeviceCount(&count);
+        out << ' ' << count;
+        return error;
+    }
+    if (name == "malloc") {
+        void* device = nullptr;
+        hipError_t error = hipMalloc(&device, number);
+        if (error == hipSuccess) buffers.push_back({(uint32_t*)device, number});
+        out << ' ' << device;
+        return error;
+    }
+    if (name == "free-address") return hipFree((void*)number);
+    if (name == "set-address") return hipMemset((void*)number, 1, 16);
+    if (name == "sync") return hipDeviceSynchronize();
+    if (name == "last") return hipGetLastError();
+    if (name == "stream") {
+        hipStream_t stream;
+        return hipStreamCreate(&stream);
+    }
+    if (buffers.empty()) {
+        out << " no buffer";
+        return hipErrorUnknown;
+    }
+    Buffer last = buffers.back();
+    if (name == "free") {
+        buffers.pop_back();
+        return hipFree(last.device);
+    }
+    // So many rounds of a copy to the device, a launch and a copy back: a test ends one of the processes in their midst.
+    if (name == "copies") {
+        std::vector<uint32_t> host(last.bytes / 4), back(last.bytes / 4);
+        for (size_t round = 0; round < number; round++) {
+            for (auto& value : host) value = (uint32_t)round;
+            hipError_t error = hipMemcpy(last.device, host.data(), last.bytes, hipMemcpyHostToDevice);
+            increment<<<(host.size() + 255) / 256, 256>>>(last.device, (unsigned)host.size());
+            if (error == hipSuccess) error = hipMemcpy(back.data(), last.device, last.bytes, hipMemcpyDeviceToHost);
+            if (error != hipSuccess) return error;
+            for (uint32_t value : back)
+                if (value != round + 1) {
+                    out << " wrong";
+                    return hipErrorUnknown;
+                }
+        }
+        return hipSuccess;
+    }
+    // Calls of which none waits, and one at the end that does.
+    if (name == "pipeline") {
+        unsigned n = last.bytes / 4;
+        uint32_t first = 0;
+        hipError_t error = hipMemset(last.device, 0, last.bytes);
+        for (size_t i = 0; i < number; i++) increment<<<(n + 255) / 256, 256>>>(last.device, n);
+        if (error == hipSuccess) error = hipMemcpy(&first, last.device, 4, hipMemcpyDeviceToHost);
+        out << ' ' << first;
+        return error;
+    }
+    if (name == "launch") {
+        unsigned n = number ? number : last.bytes / 4;
+        increment<<<(n + 255) / 256, 256>>>(last.device, n);
+        return hipPeekAtLastError();
+    }
+    if (name == "read") {
+        uint32_t first = 0;
+        hipError_t error = hipMemcpy(&first, last.device, 4, hipMemcpyDeviceToHost);
+        out << ' ' << first;
+        return error;
+    }
+    if (name == "write") {
+        uint32_t first = (uint32_t)number;
+        return hipMemcpy(last.device, &first, 4, hipMemcpyHostToDevice);
+    }
+    if (name == "set") return hipMemset(last.device, (int)number, last.bytes);
+    out << " unknown step";
+    return hipErrorUnknown;
+}
+
+int main() {
+    std::string line;
+    while (std::getline(std::cin, line)) {
+        std::istringstream in(line);
+        std::ostringstream out;
+        std::string name;
+        in >> name;
+        auto begin = std::chrono::steady_clock::now();
+        hipError_t error = step(name, in, out);
+        auto time = std::chrono::steady_clock::now() - begin;
+        if (name == "pipeline") out << ' ' << std::chrono::duration_cast<std::chrono::milliseconds>(time).count() << " ms";
+        std::cout << hipGetErrorName(error) << out.str() << std::endl;
+    }
+}
