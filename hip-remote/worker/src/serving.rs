@@ -53,6 +53,7 @@ macro_rules! dispatch {
                 let answer = $serving.$long_method(&$request, call, variable);
                 $serving.answered(&$request, answer);
             })*
+            Credit::OP | Output::OP => return Err("a client sent what only a worker sends".to_owned()),
             _ => $serving.answered::<()>(&$request, Err(NOT_SUPPORTED)),
         }
     };
