@@ -119,7 +119,10 @@ fn library(
     let [script, stubs, linked] =
         [format!("{soname}.map"), format!("{soname}.c"), soname.to_owned()].map(|name| link.join(name));
     write(&script, &symbols::version_script(release))?;
-    write(&stubs, &symbols::stubs(release, &defined))?;
+    // The client asks the program for its release where the library is of no one release.
+    let number = if soname == STUB { 0 } else { release.number() };
+    let constant = format!("const int rocworker_hip_release = {number};\n");
+    write(&stubs, &(constant + &symbols::stubs(release, &defined)))?;
     Command::new([
         "gcc",
         "-shared",

@@ -94,7 +94,6 @@ pub fn stubs(release: Release, defined: &BTreeSet<&str>) -> String {
         "#include <stddef.h>\n#include <string.h>\nvoid rocworker_hip_unsupported(const char *name);\n\
          struct channel { int fields[5]; };\n",
     );
-    let _ = writeln!(code, "const int rocworker_hip_release = {};", release.number());
     for Symbol { name, returns, .. } in of(release).filter(|symbol| !defined.contains(symbol.name)) {
         let (declared, result) = match returns {
             // hipErrorNotSupported.
