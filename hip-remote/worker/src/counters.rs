@@ -39,6 +39,7 @@ impl Counted {
 
 /// What a client's process tells the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "a report lives for one read or write")]
 pub enum Report {
     /// The client said who it is, and waits for the verdict.
     Hello,

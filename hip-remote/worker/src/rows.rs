@@ -84,7 +84,7 @@ impl Rows {
             left
         } else if self.is_one_piece() {
             most
-        } else if width <= most && begin % self.width == 0 {
+        } else if width <= most && begin.is_multiple_of(self.width) {
             most / width * width
         } else {
             most.min(usize::try_from(self.width - begin % self.width).unwrap_or(usize::MAX))

@@ -3,6 +3,7 @@
 mod bad;
 mod calls;
 mod client;
+mod leases;
 mod life;
 mod modules;
 mod refusals;

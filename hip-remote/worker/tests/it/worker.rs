@@ -1,7 +1,7 @@
 //! A worker's program with the tests' GPU, on a Unix socket.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -33,9 +33,21 @@ pub fn program() -> Command {
 impl Worker {
     /// Starts a worker with these options, and the tests' GPU with these variables.
     pub fn start(options: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self::begin(program(), options, environment)
+    }
+
+    /// Starts a worker that has the folders `etc` and `run` of a place for its own.
+    pub fn start_in(place: &Path, options: &[&str], environment: &[(&str, &str)]) -> Self {
+        const SETUP: &str = r#"mount --bind "$1/etc" /etc; mount --bind "$1/run" /run; shift; exec "$@""#;
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-ec", SETUP, "sh"]).arg(place);
+        command.arg(env!("CARGO_BIN_EXE_rocworker-hip-worker"));
+        Self::begin(command, options, environment)
+    }
+
+    fn begin(mut command: Command, options: &[&str], environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = |name: &str| folder.path().join(name);
-        let mut command = program();
         if !options.contains(&"--hip-library") {
             command.arg("--hip-library").arg(test_gpu::library());
         }
