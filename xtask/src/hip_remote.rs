@@ -77,16 +77,11 @@ fn built(profile: &Profile) -> Result<PathBuf> {
     for program in PROGRAMS {
         replace(&made.join(program), &bin.join(program))?;
     }
-    let client = link.join("libhip_client.a");
-    let shared = symbols::CALCULATIONS.map(|name| format!("--localize-symbol={name}"));
-    // Rust's own library has these two for itself alone, and what is hidden in one object is hidden in all.
-    Command::new(["objcopy"]).arguments(shared).arguments([&made.join("libhip_client.a"), &client]).run()?;
-    let unwinder = unwinder(&link)?;
+    let linker = Linker::new(&made.join("libhip_client.a"), link, lib.clone())?;
     for release in Release::ALL {
-        let soname = release.soname();
-        library(&client, release, &soname, &link, &unwinder, &lib)?;
+        linker.library(release, &release.soname())?;
     }
-    library(&client, Release::Rocm7, STUB, &link, &unwinder, &lib)?;
+    linker.library(Release::Rocm7, STUB)?;
     let newest = lib.join("libamdhip64.so");
     // A link of an earlier run may lead elsewhere.
     if newest.is_symlink() {
@@ -103,52 +98,57 @@ fn replace(from: &Path, to: &Path) -> Result<()> {
     fs::rename(&beside, to).with_context(|| format!("renaming {} to {}", beside.display(), to.display()))
 }
 
-/// Links the client as one release's library. rustc gives no version script to a cdylib, so that gcc links.
-fn library(
-    client: &Path,
-    release: Release,
-    soname: &str,
-    link: &Path,
-    unwinder: &Path,
-    lib: &Path,
-) -> Result<()> {
-    let listed = Command::new(["nm", "--defined-only", "--extern-only", "--format=posix"])
-        .arguments([client])
-        .read()?;
-    let defined: BTreeSet<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
-    let [script, stubs, linked] =
-        [format!("{soname}.map"), format!("{soname}.c"), soname.to_owned()].map(|name| link.join(name));
-    write(&script, &symbols::version_script(release))?;
-    // The client asks the program for its release where the library is of no one release.
-    let number = if soname == STUB { 0 } else { release.number() };
-    let constant = format!("const int rocworker_hip_release = {number};\n");
-    write(&stubs, &(constant + &symbols::stubs(release, &defined)))?;
-    Command::new([
-        "gcc",
-        "-shared",
-        "-O2",
-        "-fPIC",
-        "-Wall",
-        "-Werror",
-        "-Wno-builtin-declaration-mismatch",
-        "-o",
-    ])
-    .arguments([&linked, &stubs])
-    .arguments([format!("-Wl,-soname,{soname}"), format!("-Wl,--version-script,{}", script.display())])
-    // The library has threads: its code stays, whatever closes it. What it lacks is told here, not to a program.
-    .arguments([
-        "-Wl,-z,nodelete",
-        "-Wl,-z,defs",
-        "-Wl,-z,now",
-        "-Wl,--gc-sections",
-        "-Wl,--strip-debug",
-        "-Wl,--whole-archive",
-    ])
-    .arguments([client])
-    .arguments([Path::new("-Wl,--no-whole-archive"), &unwinder.join("libgcc_s.a"), Path::new("-lm")])
-    .run()?;
-    check(&linked, release)?;
-    replace(&linked, &lib.join(soname))
+/// Links the client. rustc gives no version script to a cdylib, so that gcc links.
+struct Linker {
+    /// The archive, and the symbols that it defines.
+    client: PathBuf,
+    defined: String,
+    unwinder: PathBuf,
+    /// Where the parts of a library are made.
+    link: PathBuf,
+    lib: PathBuf,
+}
+
+impl Linker {
+    fn new(archive: &Path, link: PathBuf, lib: PathBuf) -> Result<Self> {
+        let client = link.join("client.a");
+        let shared = symbols::CALCULATIONS.map(|name| format!("--localize-symbol={name}"));
+        // Rust's own library has these two for itself alone, and what is hidden in one object is hidden in all.
+        Command::new(["objcopy"]).arguments(shared).arguments([archive, &client]).run()?;
+        let listed = Command::new(["nm", "--defined-only", "--extern-only", "--format=posix"]);
+        let defined = listed.arguments([&client]).read()?;
+        Ok(Self { client, defined, unwinder: unwinder(&link)?, link, lib })
+    }
+
+    fn library(&self, release: Release, soname: &str) -> Result<()> {
+        let defined: BTreeSet<&str> =
+            self.defined.lines().filter_map(|line| line.split(' ').next()).collect();
+        let [script, stubs, linked] = [format!("{soname}.map"), format!("{soname}.c"), soname.to_owned()]
+            .map(|name| self.link.join(name));
+        write(&script, &symbols::version_script(release))?;
+        // The client asks the program for its release where the library is of no one release.
+        let number = if soname == STUB { 0 } else { release.number() };
+        let constant = format!("const int rocworker_hip_release = {number};\n");
+        write(&stubs, &(constant + &symbols::stubs(release, &defined)))?;
+        Command::new([
+            "gcc",
+            "-shared",
+            "-O2",
+            "-fPIC",
+            "-Wall",
+            "-Werror",
+            "-Wno-builtin-declaration-mismatch",
+        ])
+        .arguments([Path::new("-o"), &linked, &stubs])
+        .arguments([format!("-Wl,-soname,{soname}"), format!("-Wl,--version-script,{}", script.display())])
+        // The library has threads: its code stays, whatever closes it. What it lacks is told here, not to a program.
+        .arguments(["-Wl,-z,nodelete", "-Wl,-z,defs", "-Wl,-z,now", "-Wl,--gc-sections", "-Wl,--strip-debug"])
+        .arguments([Path::new("-Wl,--whole-archive"), &self.client, Path::new("-Wl,--no-whole-archive")])
+        .arguments([&self.unwinder.join("libgcc_s.a"), Path::new("-lm")])
+        .run()?;
+        check(&linked, release)?;
+        replace(&linked, &self.lib.join(soname))
+    }
 }
 
 /// Compares what a library gives and takes with the release's list and with the oldest glibc.
@@ -163,9 +163,11 @@ fn check(library: &Path, release: Release) -> Result<()> {
         let (Some(symbol), Some(kind)) = (words.next(), words.next()) else {
             continue;
         };
-        let needed = symbol.split_once('@').map_or(symbol, |(_, version)| version.trim_start_matches('@'));
+        let version = symbol.split_once('@').map(|(_, version)| version);
         match kind {
-            "U" if !glibc_has(needed) => {
+            // A library may do without a weak symbol, but not without its version.
+            "w" if version.is_none() => {}
+            "U" | "w" if !version.is_some_and(glibc_has) => {
                 bail!("{shown} needs {symbol}, and only glibc 2.{GLIBC} and its symbols may be needed")
             }
             "U" | "w" | "A" => {}
@@ -230,11 +232,11 @@ mod tests {
             Command::new([&["gcc", "-fPIC"], arguments].concat()).inside(folder.path()).run().unwrap();
         };
         gcc(&["-c", "client.c"]);
-        Command::new(["ar", "r", "client.a", "client.o"]).inside(folder.path()).run().unwrap();
-        let unwinder = unwinder(folder.path()).unwrap();
+        Command::new(["ar", "r", "archive.a", "client.o"]).inside(folder.path()).run().unwrap();
+        let linker = Linker::new(&file("archive.a"), folder.path().into(), folder.path().into()).unwrap();
         for release in Release::ALL {
             let soname = release.soname();
-            library(&file("client.a"), release, &soname, folder.path(), &unwinder, folder.path()).unwrap();
+            linker.library(release, &soname).unwrap();
             let library = format!("./{soname}");
             gcc(&["-o", "program", "program.c", &library]);
             let said = Command::new([file("program")])
