@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// The folder of `libamdhip64.so.5` and `libamdhip64.so`, for `LD_LIBRARY_PATH`.
 pub fn folder() -> PathBuf {
@@ -34,6 +35,9 @@ pub fn compile_code_object(program: &str) -> PathBuf {
 }
 
 fn hipcc(program: &str, name: &str, extra: &[&str]) -> PathBuf {
+    // Threads of one process wait for the one that compiles.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let source = sources().join(format!("{program}.hip"));
     let output = folder().join(name);
     let time = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();

@@ -16,8 +16,7 @@ def checked(result):
     return values[0] if len(values) == 1 else values
 
 
-properties = hip.hipDeviceProp_t()
-checked(hip.hipGetDeviceProperties(properties, 0))
+properties = checked(hip.hipGetDeviceProperties(0))
 with open(sys.argv[1], "rb") as file:
     image = file.read()
 module = checked(hip.hipModuleLoadData(image))
@@ -55,4 +54,4 @@ for pointer in device:
     checked(hip.hipFree(pointer))
 checked(hip.hipStreamDestroy(stream))
 checked(hip.hipModuleUnload(module))
-print("ok", properties.gcnArchName.decode())
+print("ok", properties.gcnArchName)

@@ -6,6 +6,9 @@ const GROWTH: u64 = 1024;
 fn soak(rounds: u32) {
     let worker = Worker::start();
     let mut steps = Steps::on(&worker.unix());
+    // Each side has its buffers whole after this.
+    assert!(steps.ask("malloc 8388608").starts_with("hipSuccess"));
+    assert_eq!(steps.ask("copies 5"), "hipSuccess");
     assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
     let mut both = |rounds: u32| {
         assert!(steps.ask(&format!("pipeline {rounds}")).starts_with(&format!("hipSuccess {rounds} ")));
