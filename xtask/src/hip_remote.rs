@@ -27,8 +27,8 @@ const GLIBC: u32 = 34;
 /// `cargo xtask hip-remote`.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let profile = match arguments {
-        [] => Profile { flag: "--release", folder: "release" },
-        [only] if only == "--dev" => Profile { flag: "--profile=dev", folder: "debug" },
+        [] => &RELEASE,
+        [only] if only == "--dev" => &DEV,
         _ => {
             let given = arguments.join(" ");
             return Err(Refusal::new(format!(
@@ -36,18 +36,23 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             )));
         }
     };
-    println!("{}", built(&profile)?.display());
+    println!("{}", built(profile)?.display());
     Ok(())
 }
 
-struct Profile {
+/// How cargo builds, and the folder into which it does.
+pub(crate) struct Profile {
     flag: &'static str,
     folder: &'static str,
 }
 
+pub(crate) const RELEASE: Profile = Profile { flag: "--release", folder: "release" };
+/// Without optimization: what tests run.
+pub(crate) const DEV: Profile = Profile { flag: "--profile=dev", folder: "debug" };
+
 /// Builds the programs and the libraries into a folder with `bin` and `lib`.
-fn built(profile: &Profile) -> Result<PathBuf> {
-    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+pub(crate) fn built(profile: &Profile) -> Result<PathBuf> {
+    let target = target();
     if !programs::is_installed(&target) {
         return Err(Refusal::new(format!(
             "HIP's libraries need glibc, and Rust's library for that is not installed: run `rustup target add {target}`"
@@ -58,21 +63,10 @@ fn built(profile: &Profile) -> Result<PathBuf> {
     for folder in [&bin, &lib, &link] {
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     }
-    let workspace = repository::top().join("hip-remote");
-    Command::new([
-        "cargo",
-        "build",
-        "--locked",
-        profile.flag,
-        "--target",
-        &target,
-        "--package",
-        "hip-client",
-    ])
-    .arguments(PROGRAMS.iter().flat_map(|name| ["--package", name]))
-    .environment("CARGO_TARGET_DIR", repository::target())
-    .inside(workspace)
-    .run()?;
+    cargo("build")
+        .arguments(["--locked", profile.flag, "--target", &target, "--package", "hip-client"])
+        .arguments(PROGRAMS.iter().flat_map(|name| ["--package", name]))
+        .run()?;
     let made = repository::target().join(target).join(profile.folder);
     for program in PROGRAMS {
         replace(&made.join(program), &bin.join(program))?;
@@ -89,6 +83,18 @@ fn built(profile: &Profile) -> Result<PathBuf> {
     }
     symlink(Release::Rocm7.soname(), &newest).with_context(|| format!("making {}", newest.display()))?;
     Ok(folder)
+}
+
+/// The target of the libraries: a program that asks for libamdhip64 is linked with glibc.
+pub(crate) fn target() -> String {
+    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+}
+
+/// A call of cargo in hip-remote, whose workspace is its own.
+pub(crate) fn cargo(subcommand: &str) -> Command {
+    Command::new(["cargo", subcommand])
+        .inside(repository::top().join("hip-remote"))
+        .environment("CARGO_TARGET_DIR", repository::target())
 }
 
 /// Copies a file into the place of one that a process may be running.

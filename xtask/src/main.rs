@@ -58,7 +58,8 @@ cargo xtask test [--yes] [--all] -- ARGUMENT…
     Task {
         name: "bench",
         help: "\
-cargo xtask bench [wrapper | detect | apply | daemon | fleet | scrape | device-plugin | provider]…
+cargo xtask bench [wrapper | detect | apply | daemon | fleet | scrape | device-plugin | provider |
+    hip-remote]…
     prints each budget of the design as a ratio taken in one run; fails when one is over",
         run: bench::run,
     },

@@ -46,13 +46,14 @@ impl Privilege {
             // sudo sets a PATH of its own even where it keeps the rest of the environment.
             Self::Sudo => {
                 let runner = format!("sudo --preserve-env env PATH={}", path.to_string_lossy());
-                command.environment(&runner_variable(std::env::consts::ARCH), runner)
+                let variable = |libc| runner_variable(std::env::consts::ARCH, libc);
+                command.environment(&variable("MUSL"), &runner).environment(&variable("GNU"), &runner)
             }
         }
     }
 }
 
-/// The variable by which cargo and nextest learn what to start a test program with.
-fn runner_variable(architecture: &str) -> String {
-    format!("CARGO_TARGET_{}_UNKNOWN_LINUX_MUSL_RUNNER", architecture.to_uppercase())
+/// The variable by which cargo and nextest learn what to start a test program of this libc with.
+fn runner_variable(architecture: &str, libc: &str) -> String {
+    format!("CARGO_TARGET_{}_UNKNOWN_LINUX_{libc}_RUNNER", architecture.to_uppercase())
 }

@@ -5,6 +5,7 @@ mod daemon;
 mod detect;
 mod device_plugin;
 mod fleet;
+mod hip_remote;
 mod machine;
 mod provider;
 mod report;
@@ -25,7 +26,7 @@ type Measure = fn(&Programs, &Path, &mut Report) -> Result<()>;
 
 /// Measures, prints, and fails when a budget is over or could not be measured.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let all: [(&str, Measure); 8] = [
+    let all: [(&str, Measure); 9] = [
         ("wrapper", wrapper::measure),
         ("detect", detect::measure),
         ("apply", apply::measure),
@@ -34,6 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         ("scrape", scrape::measure),
         ("device-plugin", device_plugin::measure),
         ("provider", provider::measure),
+        ("hip-remote", hip_remote::measure),
     ];
     let is_wanted = |name: &str| arguments.is_empty() || arguments.iter().any(|wanted| wanted == name);
     if let Some(unknown) = arguments.iter().find(|wanted| all.iter().all(|(name, _)| name != wanted)) {

@@ -2,6 +2,7 @@
 
 mod changed;
 pub(crate) mod fetch;
+mod hip_remote;
 mod install;
 mod needs;
 mod real;
@@ -93,6 +94,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         let remedy = "see why its helper in tests/support/src/real.rs was not called";
         steps
             .run("real components", remedy, || real::check(&tests.ran, &tests.list()?, tier == Tier::All))?;
+        let remedy = "run one alone in hip-remote with `cargo nextest run NAME`";
+        steps.run("tests of HIP over the network", remedy, || tests.run_of_hip_remote())?;
     }
     if tier == Tier::All {
         check_what_is_slow(&steps, &tests)?;
@@ -124,8 +127,10 @@ fn check_what_is_slow(steps: &Steps, tests: &Tests) -> Result<()> {
 /// Builds what the tests run; `checks`: and makes every check that only compiles.
 fn build(steps: &Steps, privilege: Privilege, tier: Tier, checks: bool) -> Result<Tests> {
     if checks {
-        steps.run("formatting", "run `cargo fmt --all`, and again inside tests/cdi-oracle", formatting)?;
-        steps.run("lints", "correct what clippy names; `#[allow]` needs a reason", lints)?;
+        let remedy = "run `cargo fmt --all`, and again inside tests/cdi-oracle and hip-remote";
+        steps.run("formatting", remedy, || formatting().and_then(|()| hip_remote::formatting()))?;
+        let remedy = "correct what clippy names; `#[allow]` needs a reason";
+        steps.run("lints", remedy, || lints().and_then(|()| hip_remote::lints()))?;
     }
     let whole = checks && tier != Tier::Changed;
     if whole {
@@ -140,6 +145,12 @@ fn build(steps: &Steps, privilege: Privilege, tier: Tier, checks: bool) -> Resul
     let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
     let remedy = "make `cargo xtask provider` work";
     let provider = steps.run("provider", remedy, provider::built)?;
+    let hip_remote = if tier == Tier::Changed || !checks {
+        None
+    } else {
+        let remedy = "make `cargo xtask hip-remote` and the tests in hip-remote build";
+        Some(steps.run("HIP over the network", remedy, hip_remote::build)?)
+    };
     if whole {
         steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
     }
@@ -148,7 +159,7 @@ fn build(steps: &Steps, privilege: Privilege, tier: Tier, checks: bool) -> Resul
         steps.run("provider for the sanitizers", remedy, || sanitized::into(&provider))?;
     }
     let ran = clean_file("real-components-ran.txt")?;
-    Ok(Tests { privilege, tier, programs, provider, oracle, dist, ran })
+    Ok(Tests { privilege, tier, programs, provider, hip_remote, oracle, dist, ran })
 }
 
 /// The crate of the oracle has a workspace of its own, so each call of cargo names it.
@@ -220,6 +231,8 @@ struct Tests {
     programs: Programs,
     /// The folder of TensorFusion's provider.
     provider: PathBuf,
+    /// The folder of hip-remote's libraries and programs, in a run of all tests.
+    hip_remote: Option<PathBuf>,
     oracle: PathBuf,
     /// The Debian package and what else is handed out.
     dist: PathBuf,
@@ -232,6 +245,18 @@ impl Tests {
         let ignored = if self.tier == Tier::All { "all" } else { "default" };
         let nextest = nextest("run").arguments(["--profile", "ci", "--workspace", "--run-ignored", ignored]);
         self.with_environment(nextest, &self.programs.wrapper)?.run()
+    }
+
+    /// The tests of hip-remote's own workspace.
+    fn run_of_hip_remote(&self) -> Result<()> {
+        let folder = self.hip_remote.as_deref().context("hip-remote was not built")?;
+        let ignored = if self.tier == Tier::All { "all" } else { "default" };
+        let nextest = hip_remote::nextest("run").arguments(["--profile", "ci", "--run-ignored", ignored]);
+        let path = search_path(None)?;
+        self.privilege
+            .run_tests_as_root(hip_remote::with_folder(nextest, folder), &path)
+            .environment("PATH", &path)
+            .run()
     }
 
     /// The tests of these packages, and of what depends on them, that the profile `changed` has.

@@ -59,6 +59,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("nodejs", "drives Chromium"),
     ("npm", "installs what does, and axe, which judges the page"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
+    ("hipcc", "compiles the programs that run on a GPU elsewhere, and the kernels in them"),
+    ("libamdhip64-dev", "AMD's HIP headers, and the real library for a worker without a GPU"),
+    ("llvm-14", "llvm-mc, against which the tests' GPU checks how it reads instructions"),
 ];
 
 const COMPONENTS: &[(&str, &str)] = &[("rustfmt", "fmt"), ("clippy", "clippy")];
