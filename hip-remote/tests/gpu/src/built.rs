@@ -21,8 +21,20 @@ pub fn sources() -> PathBuf {
 }
 
 /// The names of the programs, each of which ends with `ok` where its result is right.
-pub const PROGRAMS: &[&str] =
-    &["vadd", "saxpy", "reduction", "matmul", "stencil", "streams", "pointers", "globals", "copy2d", "async"];
+pub const PROGRAMS: &[&str] = &[
+    "arithmetic",
+    "lanes",
+    "vadd",
+    "saxpy",
+    "reduction",
+    "matmul",
+    "stencil",
+    "streams",
+    "pointers",
+    "globals",
+    "copy2d",
+    "async",
+];
 
 /// Compiles a program of hip-remote/tests/programs by Debian's hipcc, unless it is there and newer than its source.
 pub fn compile(program: &str) -> PathBuf {

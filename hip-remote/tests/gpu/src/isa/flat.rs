@@ -19,6 +19,13 @@ const fn row(code: u32, name: &'static str, access: Access) -> Row {
     Row { code, name, access }
 }
 
+impl Row {
+    /// atomic_add_f32 and atomic_pk_add_f16 have no flat form on gfx90a.
+    fn is_global_only(&self) -> bool {
+        matches!(self.code, 0x4d | 0x4e)
+    }
+}
+
 const fn half(bytes: usize, signed: bool, high: bool) -> Access {
     Access::LoadHalf { bytes, signed, high }
 }
@@ -123,6 +130,9 @@ impl Flat {
             2 => true,
             _ => return None,
         };
+        if !global && row.is_global_only() {
+            return None;
+        }
         // What goes to local memory, or is coherent with the host, is none that hipcc makes here.
         if first >> 13 & 1 == 1 || first >> 25 & 1 == 1 {
             return None;
@@ -202,5 +212,6 @@ impl Flat {
 }
 
 pub fn names() -> impl Iterator<Item = String> {
-    ROWS.iter().flat_map(|row| ["flat_", "global_"].map(|prefix| format!("{prefix}{}", row.name)))
+    let flat = ROWS.iter().filter(|row| !row.is_global_only()).map(|row| format!("flat_{}", row.name));
+    flat.chain(ROWS.iter().map(|row| format!("global_{}", row.name)))
 }

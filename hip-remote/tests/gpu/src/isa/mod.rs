@@ -106,3 +106,14 @@ impl Instruction {
         Ok(Step::Next)
     }
 }
+
+/// The names of all instructions that the tables have, without the suffix of an encoding.
+pub fn names() -> Vec<String> {
+    let fixed = scalar::names()
+        .chain(scalar_memory::names())
+        .chain(vector_table::names())
+        .chain(packed::names())
+        .chain(local::names())
+        .chain(buffer::names());
+    fixed.map(str::to_string).chain(compare::names()).chain(flat::names()).collect()
+}

@@ -114,7 +114,6 @@ impl Source {
             237 => "src_private_base".into(),
             238 => "src_private_limit".into(),
             248 if kind.words() == 2 => "0.15915494309189532".into(),
-            248 if matches!(kind, Type::B16 | Type::F16) => "0.1592".into(),
             240..=248 => FLOATS[usize::from(self.code - 240)].2.into(),
             251 => "src_vccz".into(),
             252 => "src_execz".into(),

@@ -339,7 +339,6 @@ static SOPP: &[Row] = &[
     row(0x0c, "s_waitcnt", &[], Run::Nothing),
     row(0x0e, "s_sleep", &[], Run::Nothing),
     row(0x0f, "s_setprio", &[], Run::Nothing),
-    row(0x13, "s_icache_inv", &[], Run::Nothing),
 ];
 
 #[derive(Clone)]
@@ -467,6 +466,7 @@ impl Scalar {
             Run::SetPc => vec![source(0, 0)],
             Run::Branch(_) => vec![self.constant.to_string()],
             Run::Nothing => vec![format!("{:#x}", self.constant)],
+            Run::End if self.constant != 0 => vec![self.constant.to_string()],
             Run::Barrier | Run::End => vec![],
         };
         format!("{} {}", self.row.name, operands.join(", ")).trim_end().to_string()

@@ -97,7 +97,7 @@ impl ScalarMemory {
         };
         let offset = match self.register {
             Some(register) => scalar_text(register as u32, 1),
-            None => format!("{:#x}", self.offset),
+            None => self.offset.to_string(),
         };
         let behind = match self.register {
             Some(_) if self.offset != 0 => format!(" offset:{:#x}", self.offset),

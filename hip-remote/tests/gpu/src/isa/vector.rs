@@ -3,7 +3,7 @@
 use super::compare::{self, Comparison};
 use super::half;
 use super::operand::{LITERAL, Source, Type, scalar_text, vector_text};
-use super::vector_table::{Row, Run, VOP1, VOP2, VOP3};
+use super::vector_table::{MADAK, MADMK, Row, Run, VOP1, VOP2, VOP3};
 use crate::fault::Fault;
 use crate::wave::{LANES, VCC, Wave, lanes};
 
@@ -131,7 +131,23 @@ impl Vector {
             sdwa: None,
             dpp: None,
         };
+        let literal = Source { code: LITERAL, literal: second };
+        let takes_literal = match first >> 25 {
+            MADMK => {
+                vector.sources = [vector.sources[0], literal, other];
+                true
+            }
+            MADAK => {
+                vector.sources = [vector.sources[0], other, literal];
+                true
+            }
+            _ => false,
+        };
         let long = match first & 0x1ff {
+            _ if takes_literal => {
+                vector.form = Form::Only;
+                true
+            }
             SDWA => {
                 vector.form = Form::Sdwa;
                 vector.decode_sdwa(second)?;
@@ -190,7 +206,10 @@ impl Vector {
             bank_mask: word >> 24 & 15,
             zero: word >> 19 & 1 == 1,
         });
-        known.then_some(())
+        // Of numbers of 64 bits, row_newbcast alone would work, and hipcc does not make it.
+        let narrow =
+            self.types().iter().all(|kind| kind.words() == 1) || matches!(self.what, What::Compare(_));
+        (known && narrow).then_some(())
     }
 
     /// An instruction of eight bytes (VOP3).
@@ -198,7 +217,10 @@ impl Vector {
         let code = first >> 16 & 0x3ff;
         let (what, form) = match code {
             0x000..=0x0ff => (What::Compare(Comparison::decode(code)?), Form::Long),
-            0x100..=0x13f => (find(VOP2, code - 0x100)?, Form::Long),
+            0x100..=0x13f if ![MADMK, MADAK].contains(&(code - 0x100)) => {
+                (find(VOP2, code - 0x100)?, Form::Long)
+            }
+            0x100..=0x13f => return None,
             0x140..=0x1bf => (find(VOP1, code - 0x140)?, Form::Long),
             _ => (find(VOP3, code)?, Form::Only),
         };
@@ -268,11 +290,7 @@ impl Vector {
 
     pub fn execute(&self, wave: &mut Wave) -> Result<(), Fault> {
         let types = self.types();
-        let sources = self.sources.map(|source| source.register());
-        let missing = |(register, kind): (Option<usize>, &Type)| {
-            register.is_some_and(|register| !wave.has_vector(register, kind.words()))
-        };
-        if sources.into_iter().zip(types.iter().skip(1)).any(missing) || !wave.has_vector(self.to, 1) {
+        if !self.has_registers(wave, types) {
             return Err(Fault::Unknown(format!(
                 "{} names a register that the kernel does not have",
                 self.text()
@@ -392,6 +410,18 @@ impl Vector {
             Run::Nothing => {}
         }
         Ok(())
+    }
+
+    fn has_registers(&self, wave: &Wave, types: &[Type]) -> bool {
+        let to = match self.what {
+            What::Compare(_) => None,
+            What::Row(row) if matches!(row.run, Run::ReadFirst | Run::ReadLane) => None,
+            What::Row(_) => Some(self.to),
+        };
+        let registers = [to].into_iter().chain(self.sources.map(|source| source.register()));
+        registers
+            .zip(types)
+            .all(|(register, kind)| register.is_none_or(|at| wave.has_vector(at, kind.words())))
     }
 
     fn run_dpp(&self, wave: &mut Wave, dpp: Dpp, types: &[Type], run: impl Fn(u64, [u64; 3]) -> u64) {
@@ -593,7 +623,7 @@ impl Dpp {
             0x143 => "row_bcast:31".into(),
             _ => format!("row_newbcast:{step}"),
         };
-        let zero = if self.zero { " bound_ctrl:0" } else { "" };
+        let zero = if self.zero { " bound_ctrl:1" } else { "" };
         format!(" {control} row_mask:{:#x} bank_mask:{:#x}{zero}", self.row_mask, self.bank_mask)
     }
 }

@@ -93,6 +93,12 @@ fn ou(value: u32) -> u64 {
     u64::from(value)
 }
 
+/// Rounds twice, and takes subnormal numbers for zeroes (MI200 ISA, V_MAD_F32).
+fn multiply_and_add(a: f32, b: f32, c: f32) -> u64 {
+    let flushed = |value: f32| if value.is_subnormal() { 0f32.copysign(value) } else { value };
+    of(flushed(flushed(flushed(a) * flushed(b)) + flushed(c)))
+}
+
 /// A number of 24 bits, with its sign.
 fn i24(bits: u64) -> i64 {
     i64::from((bits as i32) << 8 >> 8)
@@ -343,6 +349,10 @@ const H3: &[Type] = &[F16, F16, F16];
 const S3: &[Type] = &[B16, B16, B16];
 const W3: &[Type] = &[B32, B32, B32];
 
+/// A literal is always the second source, or the third one.
+pub const MADMK: u32 = 0x17;
+pub const MADAK: u32 = 0x18;
+
 pub static VOP2: &[Row] = &[
     row(0x00, "v_cndmask_b32", W3, Run::Select),
     lane(0x01, "v_add_f32", F3, |[a, b, _]| of(f(a) + f(b))),
@@ -366,6 +376,9 @@ pub static VOP2: &[Row] = &[
     lane(0x13, "v_and_b32", W3, |[a, b, _]| a & b),
     lane(0x14, "v_or_b32", W3, |[a, b, _]| a | b),
     lane(0x15, "v_xor_b32", W3, |[a, b, _]| a ^ b),
+    old(0x16, "v_mac_f32", F3, |[a, b, c]| multiply_and_add(f(a), f(b), f(c))),
+    lane(MADMK, "v_madmk_f32", F4, |[a, b, c]| multiply_and_add(f(a), f(b), f(c))),
+    lane(MADAK, "v_madak_f32", F4, |[a, b, c]| multiply_and_add(f(a), f(b), f(c))),
     row(0x19, "v_add_co_u32", W3, Run::Carry(|a, b, _| a.overflowing_add(b))),
     row(0x1a, "v_sub_co_u32", W3, Run::Carry(|a, b, _| a.overflowing_sub(b))),
     row(0x1b, "v_subrev_co_u32", W3, Run::Carry(|a, b, _| b.overflowing_sub(a))),
@@ -422,6 +435,7 @@ const W4: &[Type] = &[B32, B32, B32, B32];
 const S4: &[Type] = &[B16, B16, B16, B16];
 
 pub static VOP3: &[Row] = &[
+    lane(0x1c1, "v_mad_f32", F4, |[a, b, c]| multiply_and_add(f(a), f(b), f(c))),
     lane(0x1c2, "v_mad_i32_i24", W4, |[a, b, c]| ou((i24(a) * i24(b)) as u32).wrapping_add(c) & 0xffff_ffff),
     lane(0x1c3, "v_mad_u32_u24", W4, |[a, b, c]| (u24(a) * u24(b)).wrapping_add(c) & 0xffff_ffff),
     lane(0x1c8, "v_bfe_u32", W4, |[a, b, c]| ou(bits(u(a), b, c))),
@@ -498,6 +512,8 @@ pub static VOP3: &[Row] = &[
             (sum as u64, over)
         }),
     ),
+    lane(0x1eb, "v_mad_legacy_u16", S4, |[a, b, c]| ((a & 0xffff) * (b & 0xffff)).wrapping_add(c) & 0xffff),
+    lane(0x1ec, "v_mad_legacy_i16", S4, |[a, b, c]| ((a & 0xffff) * (b & 0xffff)).wrapping_add(c) & 0xffff),
     lane(0x1ed, "v_perm_b32", W4, |[a, b, c]| {
         ou((0..4).fold(0, |all, at| all | permuted(u(a), u(b), (c >> (8 * at)) as u8) << (8 * at)))
     }),
