@@ -12,10 +12,14 @@ fn real_1000_operations_cost_two_round_trips() {
         assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
         // The first launch loads the code.
         assert!(steps.ask("pipeline 1").starts_with("hipSuccess 1 "));
-        let answer = steps.ask("pipeline 1000");
-        let words: Vec<_> = answer.split(' ').collect();
-        assert_eq!(words[..2], ["hipSuccess", "1000"]);
-        words[2].parse().unwrap()
+        let run = |_| -> u64 {
+            let answer = steps.ask("pipeline 1000");
+            let words: Vec<_> = answer.split(' ').collect();
+            assert_eq!(words[..2], ["hipSuccess", "1000"]);
+            words[2].parse().unwrap()
+        };
+        // A machine that is busy with other tests delays some of them.
+        (0..5).map(run).inspect(|time| eprintln!("{time} ms")).min().unwrap()
     };
     let near = time(&mut Steps::on(&worker.tcp()));
     let far = time(&mut Steps::on(&Relay::to(&worker.tcp(), ROUND_TRIP / 2).address));
