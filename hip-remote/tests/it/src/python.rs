@@ -13,6 +13,9 @@ pub fn python() -> &'static Path {
     PYTHON.get_or_init(|| {
         let folder = test_gpu::built::folder().join(PACKAGES.join("+"));
         let python = folder.join("bin/python3");
+        // nextest has a process for each test: one of them installs.
+        let lock = std::fs::File::create(test_gpu::built::folder().join("python.lock")).unwrap();
+        lock.lock().unwrap();
         if folder.join("whole").exists() {
             return python;
         }

@@ -3,6 +3,9 @@ use hip_remote_tests::{Steps, Worker, resident};
 /// What the two processes may grow by, in KiB, between the first tenth of a soak and its end.
 const GROWTH: u64 = 1024;
 
+/// How many launches and copies are one step.
+const PART: u32 = 100;
+
 fn soak(rounds: u32) {
     let worker = Worker::start();
     let mut steps = Steps::on(&worker.unix());
@@ -11,8 +14,10 @@ fn soak(rounds: u32) {
     assert_eq!(steps.ask("copies 5"), "hipSuccess");
     assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
     let mut both = |rounds: u32| {
-        assert!(steps.ask(&format!("pipeline {rounds}")).starts_with(&format!("hipSuccess {rounds} ")));
-        assert_eq!(steps.ask(&format!("copies {rounds}")), "hipSuccess");
+        for _ in 0..rounds / PART {
+            assert!(steps.ask(&format!("pipeline {PART}")).starts_with(&format!("hipSuccess {PART} ")));
+            assert_eq!(steps.ask(&format!("copies {PART}")), "hipSuccess");
+        }
         (resident(steps.pid()), resident(worker.clients()[0]))
     };
     let (client, at_worker) = both(rounds / 10);
