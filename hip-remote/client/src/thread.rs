@@ -25,6 +25,9 @@ struct Thread {
     seat: RefCell<Option<Seat>>,
 }
 
+/// So often a call is given to the next worker, lest a call of which each worker dies goes around for ever.
+const ATTEMPTS: usize = 3;
+
 thread_local! {
     static THREAD: Thread = Thread::default();
 }
@@ -102,20 +105,29 @@ impl Drop for Seat {
 
 /// Runs a call with the thread's place at the worker, and connects before that where need be.
 ///
+/// A worker may be lost within the call. Where the program has nothing there, nothing can be made twice: the next worker runs
+/// the call instead.
+///
 /// # Errors
 /// No worker can be had, or the call fails.
-pub fn seated<T>(call: impl FnOnce(&Seat) -> Outcome<T>) -> Outcome<T> {
-    // Past the end of a thread there is no lane for it.
-    THREAD
-        .try_with(|thread| {
-            let mut place = thread.seat.try_borrow_mut().map_err(|_| HipError::UNKNOWN)?;
+pub fn seated<T>(call: impl Fn(&Seat) -> Outcome<T>) -> Outcome<T> {
+    let run = |thread: &Thread| {
+        let mut place = thread.seat.try_borrow_mut().map_err(|_| HipError::UNKNOWN)?;
+        for _ in 0..ATTEMPTS {
             if !place.as_ref().is_some_and(Seat::is_usable) {
                 *place = None;
                 *place = Some(Seat::take(thread)?);
             }
-            call(place.as_ref().ok_or(HipError::UNKNOWN)?)
-        })
-        .unwrap_or(Err(HipError::DEINITIALIZED))
+            let seat = place.as_ref().ok_or(HipError::UNKNOWN)?;
+            match call(seat) {
+                Err(HipError::LOST) if seat.session.connection.is_lost() && !seat.session.has_state() => {}
+                result => return result,
+            }
+        }
+        Err(HipError::LOST)
+    };
+    // Past the end of a thread there is no lane for it.
+    THREAD.try_with(run).unwrap_or(Err(HipError::DEINITIALIZED))
 }
 
 /// Runs a call where the thread has a place at the worker already.

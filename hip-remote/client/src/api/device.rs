@@ -13,7 +13,7 @@ use crate::properties::Properties;
 use crate::thread::{Seat, seated, set_device};
 
 /// Answers with something of a device's properties.
-fn of_device<T>(to: *mut T, device: c_int, what: impl FnOnce(&Properties) -> Outcome<T>) -> Outcome {
+fn of_device<T>(to: *mut T, device: c_int, what: impl Fn(&Properties) -> Outcome<T>) -> Outcome {
     if to.is_null() {
         return Err(HipError::INVALID_VALUE);
     }

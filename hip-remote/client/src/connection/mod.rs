@@ -8,6 +8,8 @@ mod inbox;
 mod outbox;
 mod receive;
 mod rows;
+#[cfg(test)]
+mod stand_in;
 mod target;
 mod transfer;
 mod watch;

@@ -20,10 +20,22 @@ impl Connection {
     /// # Errors
     /// The copy failed, where the program waits for it; or the connection is lost.
     pub fn upload(&self, desk: &Desk, call: &HostToDevice, from: &Rows, wait: bool) -> Outcome {
+        self.upload_in(desk, call, from, wait, chunk(call))
+    }
+
+    /// Copies in chunks of so many bytes.
+    pub(super) fn upload_in(
+        &self,
+        desk: &Desk,
+        call: &HostToDevice,
+        from: &Rows,
+        wait: bool,
+        chunk: usize,
+    ) -> Outcome {
         if wait {
             let id = self.expect(desk)?;
             self.append(call, id, 0, desk, &[], false);
-            self.send_rows(desk, HostToDevice::OP, id, from, chunk(call))?;
+            self.send_rows(desk, HostToDevice::OP, id, from, chunk)?;
             return self.answer::<HostToDevice>(desk, id).map(|_| ());
         }
         if self.is_lost() {
@@ -31,7 +43,7 @@ impl Connection {
         }
         let id = self.id();
         self.append(call, id, NO_REPLY, desk, &[], false);
-        self.send_rows(desk, HostToDevice::OP, id, from, chunk(call))
+        self.send_rows(desk, HostToDevice::OP, id, from, chunk)
     }
 
     /// Sends a code object.

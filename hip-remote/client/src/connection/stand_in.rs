@@ -1,0 +1,267 @@
+//! What the connection does with what a worker sends, shown by a worker of the tests that sends whatever a test wants.
+
+use std::io::IoSlice;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use hip_protocol::calls::{
+    Call, Close, Credit, DeviceToHost, EventRecord, Hello, HostToDevice, Malloc, MemoryInfo, StreamSync,
+    Welcome,
+};
+use hip_protocol::envelope::{CHUNK, DEFERRED, ERROR, Envelope, NO_REPLY};
+use hip_protocol::field::Field;
+use hip_protocol::message;
+use hip_transport::{Address, Message, Reader, Writer};
+
+use super::{Connection, Rows, open};
+use crate::error::HipError;
+
+const WINDOW: u64 = 3000;
+
+/// A worker's side of a connection that has begun.
+struct Worker {
+    reader: Reader,
+    writer: Writer,
+}
+
+impl Worker {
+    /// The next message but a heartbeat, and its bytes.
+    fn take(&mut self) -> (Message, Vec<u8>) {
+        let message = self.reader.next().unwrap();
+        let payload = self.reader.bytes(message.length).unwrap().to_vec();
+        (message, payload)
+    }
+
+    /// The next message, which must be this call.
+    fn expect<C: Call>(&mut self) -> Message {
+        let (message, _) = self.take();
+        assert_eq!(message.op, C::OP, "{message:?}");
+        message
+    }
+
+    fn send(&mut self, op: u16, id: u32, envelope: Envelope, fields: &impl Field, variable: &[u8]) {
+        let mut bytes = Vec::new();
+        message::put(op, id, envelope, fields, variable, &mut bytes);
+        self.writer.write(&mut [IoSlice::new(&bytes)]).unwrap();
+    }
+
+    fn reply(&mut self, to: &Message, fields: &impl Field) {
+        let envelope = Envelope { lane: to.envelope.lane, ..Envelope::default() };
+        self.send(to.op, to.id, envelope, fields, &[]);
+    }
+
+    fn chunk(&mut self, of: &Message, bytes: &[u8]) {
+        self.send(of.op, of.id, Envelope { flags: CHUNK, lane: of.envelope.lane, status: 0 }, &(), bytes);
+    }
+}
+
+/// Connects to a worker that says welcome and then does what the test wants.
+fn with<T: Send + 'static>(
+    act: impl FnOnce(Worker) -> T + Send + 'static,
+) -> (Arc<Connection>, JoinHandle<T>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("worker");
+    let listener = UnixListener::bind(&path).unwrap();
+    let worker = thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let (reader, writer) = hip_transport::accept(stream.into(), None, Duration::from_secs(5)).unwrap();
+        let mut worker = Worker { reader, writer };
+        let hello = worker.expect::<Hello>();
+        worker.reply(&hello, &Welcome { window: WINDOW, driver: 1, runtime: 2, devices: 1 });
+        act(worker)
+    });
+    let address = Address::parse(&format!("unix:{}", path.display())).unwrap();
+    let (connection, welcome) = open(&address, None, 0).unwrap();
+    assert_eq!(welcome.runtime, 2);
+    (connection, worker)
+}
+
+#[test]
+fn a_thread_that_waits_stalls_no_other() {
+    let (connection, worker) = with(|mut worker| {
+        let waits = worker.expect::<StreamSync>();
+        let quick = worker.expect::<MemoryInfo>();
+        worker.reply(&quick, &hip_protocol::calls::Memory { free: 1, total: 2 });
+        worker.expect::<EventRecord>();
+        worker.reply(&waits, &());
+    });
+    let (quick, _) = connection.sit().unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let (waits, _) = connection.sit().unwrap();
+            connection.call(&waits, &StreamSync { stream: 0 }, &[])
+        });
+        // The worker takes the wait first, so that the other thread's reply is read by the one that waits.
+        thread::sleep(Duration::from_millis(50));
+        let (memory, _) = connection.call(&quick, &MemoryInfo {}, &[]).unwrap();
+        assert_eq!(memory.total, 2);
+        connection.send(&quick, &EventRecord { event: 1, stream: 0 }, &[]).unwrap();
+        waiting.join().unwrap().unwrap();
+    });
+    worker.join().unwrap();
+    connection.close();
+}
+
+#[test]
+fn a_call_without_a_reply_leaves_by_itself_and_in_its_order() {
+    let (connection, worker) = with(|mut worker| {
+        let one_way: Vec<_> = (0..100).map(|_| worker.take()).collect();
+        let sync = worker.expect::<StreamSync>();
+        worker.reply(&sync, &());
+        one_way
+    });
+    let (desk, _) = connection.sit().unwrap();
+    for event in 0..100 {
+        connection.send(&desk, &EventRecord { event, stream: 0 }, &[]).unwrap();
+    }
+    connection.call(&desk, &StreamSync { stream: 0 }, &[]).unwrap();
+    for ((message, payload), event) in worker.join().unwrap().iter().zip(0..) {
+        assert!(message.envelope.has(NO_REPLY));
+        let (call, _) = message::fields::<EventRecord>(message.op, payload).unwrap();
+        assert_eq!(call.event, event);
+    }
+    connection.close();
+}
+
+#[test]
+fn an_earlier_failure_waits_for_a_call_that_makes_nothing() {
+    let (connection, worker) = with(|mut worker| {
+        let malloc = worker.expect::<Malloc>();
+        let envelope = Envelope { flags: ERROR | DEFERRED, lane: malloc.envelope.lane, status: 719 };
+        worker.send(malloc.op, malloc.id, envelope, &hip_protocol::calls::Allocation { pointer: 4096 }, &[]);
+        for _ in 0..2 {
+            let sync = worker.expect::<StreamSync>();
+            worker.reply(&sync, &());
+        }
+    });
+    let (desk, _) = connection.sit().unwrap();
+    let (made, _) = connection.call(&desk, &Malloc { bytes: 1 }, &[]).unwrap();
+    assert_eq!(made.pointer, 4096);
+    let sync = StreamSync { stream: 0 };
+    assert_eq!(connection.call(&desk, &sync, &[]), Err(HipError::LAUNCH_FAILURE));
+    assert!(connection.call(&desk, &sync, &[]).is_ok());
+    worker.join().unwrap();
+    connection.close();
+}
+
+#[test]
+fn a_copy_sends_no_more_than_the_worker_has_room_for() {
+    let (connection, worker) = with(|mut worker| {
+        let copy = worker.expect::<HostToDevice>();
+        let (first, bytes) = worker.take();
+        assert!(first.envelope.has(CHUNK) && first.id == copy.id);
+        assert_eq!(bytes, [7; 2000]);
+        // 1000 bytes of room are left, and the second chunk has 2000.
+        assert!(!worker.reader.poll(Duration::from_millis(100)).unwrap());
+        worker.send(Credit::OP, 0, Envelope::default(), &Credit { bytes: 2000 }, &[]);
+        let (second, _) = worker.take();
+        assert!(second.envelope.has(CHUNK));
+        worker.reply(&copy, &());
+    });
+    let (desk, _) = connection.sit().unwrap();
+    let memory = vec![7u8; 2_000_000];
+    let from = Rows { address: memory.as_ptr() as usize, pitch: 1_000_000, width: 2000, height: 2 };
+    let call = HostToDevice { pointer: 1, pitch: 600_000, width: 2000, height: 2, stream: 0 };
+    // One row a chunk.
+    connection.upload_in(&desk, &call, &from, true, 2000).unwrap();
+    worker.join().unwrap();
+    connection.close();
+}
+
+#[test]
+fn what_a_copy_brings_fills_the_rows_and_not_the_gaps() {
+    let (connection, worker) = with(|mut worker| {
+        let copy = worker.expect::<DeviceToHost>();
+        worker.chunk(&copy, &[1; 6]);
+        worker.chunk(&copy, &[2; 6]);
+        worker.reply(&copy, &());
+    });
+    let (desk, _) = connection.sit().unwrap();
+    let mut memory = [0u8; 15];
+    let to = Rows { address: memory.as_mut_ptr() as usize, pitch: 5, width: 4, height: 3 };
+    let call = DeviceToHost { pointer: 1, pitch: 4, width: 12, height: 1, stream: 0 };
+    connection.download(&desk, &call, &to, true).unwrap();
+    assert_eq!(memory, [1, 1, 1, 1, 0, 1, 1, 2, 2, 0, 2, 2, 2, 2, 0]);
+    worker.join().unwrap();
+    connection.close();
+}
+
+#[test]
+fn bytes_beyond_a_copy_end_the_connection_and_are_not_written() {
+    let (connection, worker) = with(|mut worker| {
+        let copy = worker.expect::<DeviceToHost>();
+        worker.chunk(&copy, &[1; 9]);
+        worker
+    });
+    let (desk, _) = connection.sit().unwrap();
+    let mut memory = [0u8; 9];
+    let to = Rows { address: memory.as_mut_ptr() as usize, pitch: 8, width: 8, height: 1 };
+    let call = DeviceToHost { pointer: 1, pitch: 8, width: 8, height: 1, stream: 0 };
+    assert_eq!(connection.download(&desk, &call, &to, true), Err(HipError::LOST));
+    assert_eq!(memory, [0; 9]);
+    drop(worker.join().unwrap());
+}
+
+#[test]
+fn a_copy_that_is_not_whole_fails_though_the_worker_says_otherwise() {
+    let (connection, worker) = with(|mut worker| {
+        let copy = worker.expect::<DeviceToHost>();
+        worker.chunk(&copy, &[1; 7]);
+        worker.reply(&copy, &());
+    });
+    let (desk, _) = connection.sit().unwrap();
+    let mut memory = [0u8; 8];
+    let to = Rows { address: memory.as_mut_ptr() as usize, pitch: 8, width: 8, height: 1 };
+    let call = DeviceToHost { pointer: 1, pitch: 8, width: 8, height: 1, stream: 0 };
+    assert_eq!(connection.download(&desk, &call, &to, true), Err(HipError::UNKNOWN));
+    worker.join().unwrap();
+    connection.close();
+}
+
+#[test]
+fn a_worker_that_closes_says_why_to_all_who_wait() {
+    let (connection, worker) = with(|mut worker| {
+        worker.expect::<StreamSync>();
+        worker.expect::<StreamSync>();
+        worker.send(Close::OP, 0, Envelope::default(), &(), b"the machine is switched off");
+    });
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let (desk, _) = connection.sit().unwrap();
+                assert_eq!(connection.call(&desk, &StreamSync { stream: 0 }, &[]), Err(HipError::LOST));
+                assert_eq!(
+                    connection.send(&desk, &EventRecord { event: 1, stream: 0 }, &[]),
+                    Err(HipError::LOST)
+                );
+            });
+        }
+    });
+    assert!(connection.why_lost().unwrap().contains("the machine is switched off"));
+    worker.join().unwrap();
+}
+
+#[test]
+fn a_worker_that_is_gone_is_noticed_while_no_thread_waits() {
+    let (connection, worker) = with(drop);
+    worker.join().unwrap();
+    let noticed = (0..40).any(|_| {
+        thread::sleep(Duration::from_millis(100));
+        connection.is_lost()
+    });
+    assert!(noticed);
+}
+
+#[test]
+fn a_lane_is_used_again_and_keeps_its_device() {
+    let (connection, worker) = with(|worker| worker);
+    let (first, device) = connection.sit().unwrap();
+    assert_eq!((first.lane, device), (0, 0));
+    let (second, _) = connection.sit().unwrap();
+    connection.leave(&first, 3);
+    let (third, device) = connection.sit().unwrap();
+    assert_eq!((second.lane, third.lane, device), (1, 0, 3));
+    drop(worker.join().unwrap());
+}
