@@ -25,7 +25,8 @@ impl Code {
     /// The instruction at an address, or the words there that are none.
     pub fn at(&self, address: u64) -> Result<&Instruction, String> {
         let at = address.wrapping_sub(self.start);
-        let words = (at % 4 == 0).then(|| self.words.get((at / 4) as usize..)).flatten().unwrap_or(&[]);
+        let words =
+            at.is_multiple_of(4).then(|| self.words.get((at / 4) as usize..)).flatten().unwrap_or(&[]);
         let Some(first) = words.first() else {
             return Err(format!("a wave came to {address:#x}, where the module has no code"));
         };

@@ -84,6 +84,16 @@ impl Wave {
         if words == 2 { low | u64::from(self.vector(register + 1, lane)) << 32 } else { low }
     }
 
+    /// A register, or a pair of them, of each lane.
+    pub fn all_lanes(&self, register: usize, words: usize) -> [u64; LANES] {
+        let low = &self.v[self.row(register)];
+        if words == 1 {
+            return low.map(u64::from);
+        }
+        let high = &self.v[self.row(register + 1)];
+        std::array::from_fn(|lane| u64::from(low[lane]) | u64::from(high[lane]) << 32)
+    }
+
     pub fn set_vector(&mut self, register: usize, lane: usize, value: u32) {
         let row = self.row(register);
         self.v[row][lane] = value;

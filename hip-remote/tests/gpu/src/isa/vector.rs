@@ -296,13 +296,13 @@ impl Vector {
                 self.text()
             )));
         }
-        let exec = wave.exec();
-        let what = match self.what {
+        let (active, [a, b, c]) = self.gather(wave, types);
+        let mut values = [0; LANES];
+        let mut mask = 0;
+        let run = match self.what {
             What::Compare(comparison) => {
-                let mut mask = 0;
-                for lane in lanes(exec) {
-                    let [a, b, _] = self.read(wave, types, lane);
-                    mask |= u64::from(comparison.holds(a, b)) << lane;
+                for lane in lanes(active) {
+                    mask |= u64::from(comparison.holds(a[lane], b[lane])) << lane;
                 }
                 wave.set_scalar(self.mask, 2, mask);
                 if comparison.narrows {
@@ -310,104 +310,81 @@ impl Vector {
                 }
                 return Ok(());
             }
-            What::Row(row) => row,
+            What::Row(row) => row.run,
         };
-        match what.run {
+        match run {
             Run::Lane(run) => {
-                if let Some(dpp) = self.dpp {
-                    self.run_dpp(wave, dpp, types, |_, sources| run(sources));
-                } else {
-                    for lane in lanes(exec) {
-                        let value = run(self.read(wave, types, lane));
-                        self.write(wave, types[0], lane, value);
-                    }
+                for lane in lanes(active) {
+                    values[lane] = run([a[lane], b[lane], c[lane]]);
                 }
             }
             Run::Old(run) => {
-                let words = types[0].words();
-                if let Some(dpp) = self.dpp {
-                    self.run_dpp(wave, dpp, types, |old, [a, b, _]| run([a, b, old]));
-                } else {
-                    for lane in lanes(exec) {
-                        let [a, b, _] = self.read(wave, types, lane);
-                        let old = wave.vector_words(self.to, words, lane);
-                        self.write(wave, types[0], lane, run([a, b, old]));
-                    }
+                let old = wave.all_lanes(self.to, types[0].words());
+                for lane in lanes(active) {
+                    values[lane] = run([a[lane], b[lane], old[lane]]);
                 }
             }
             Run::Carry(run) | Run::Carried(run) => {
-                let carried = match what.run {
-                    Run::Carried(_) => self.sources[2].scalar(wave, Type::B64),
-                    _ => 0,
-                };
-                let mut mask = 0;
-                for lane in lanes(exec) {
-                    let [a, b, _] = self.read(wave, types, lane);
-                    let (value, carry) = run(a as u32, b as u32, carried >> lane & 1 == 1);
+                // Without a carry to take, the instruction does not look at the mask.
+                let carried = self.sources[2].scalar(wave, Type::B64);
+                for lane in lanes(active) {
+                    let (value, carry) = run(a[lane] as u32, b[lane] as u32, carried >> lane & 1 == 1);
                     mask |= u64::from(carry) << lane;
-                    self.write(wave, types[0], lane, u64::from(value));
+                    values[lane] = u64::from(value);
                 }
                 wave.set_scalar(self.mask, 2, mask);
             }
             Run::Wide(run) | Run::DivideScale(run) => {
-                let mut mask = 0;
-                for lane in lanes(exec) {
-                    let (value, bit) = run(self.read(wave, types, lane));
+                for lane in lanes(active) {
+                    let (value, bit) = run([a[lane], b[lane], c[lane]]);
                     mask |= u64::from(bit) << lane;
-                    self.write(wave, types[0], lane, value);
+                    values[lane] = value;
                 }
                 wave.set_scalar(self.mask, 2, mask);
             }
             Run::DivideSum(run) => {
-                let mask = wave.vcc();
-                for lane in lanes(exec) {
-                    let value = run(self.read(wave, types, lane), mask >> lane & 1 == 1);
-                    self.write(wave, types[0], lane, value);
+                let scaled = wave.vcc();
+                for lane in lanes(active) {
+                    values[lane] = run([a[lane], b[lane], c[lane]], scaled >> lane & 1 == 1);
                 }
             }
             Run::Select => {
-                let mask = self.sources[2].scalar(wave, Type::B64);
-                // Selected words keep their sign bits under the modifiers of floats.
-                for lane in lanes(exec) {
-                    let [a, b, _] = self.read(wave, types, lane);
-                    let value = if mask >> lane & 1 == 1 { b } else { a };
-                    self.write(wave, types[0], lane, value);
+                let second = self.sources[2].scalar(wave, Type::B64);
+                for lane in lanes(active) {
+                    values[lane] = if second >> lane & 1 == 1 { b[lane] } else { a[lane] };
                 }
             }
             Run::Below { upper } => {
-                for lane in lanes(exec) {
-                    let [mask, base, _] = self.read(wave, types, lane);
+                for lane in lanes(active) {
                     let below = (1u64 << lane) - 1;
                     let below = if upper { below >> 32 } else { below & 0xffff_ffff };
-                    let count = (mask & below).count_ones();
-                    self.write(wave, types[0], lane, u64::from((base as u32).wrapping_add(count)));
+                    values[lane] = u64::from((b[lane] as u32).wrapping_add((a[lane] & below).count_ones()));
                 }
             }
             Run::ReadFirst => {
-                let lane = if exec == 0 { 0 } else { exec.trailing_zeros() as usize };
-                let value = self.source(wave, 0, Type::B32, lane);
-                wave.set_scalar(self.to, 1, value);
+                let first = wave.exec().trailing_zeros() as usize % LANES;
+                wave.set_scalar(self.to, 1, a[first]);
+                return Ok(());
             }
             Run::ReadLane => {
-                let lane = self.sources[1].scalar(wave, Type::B32) as usize % LANES;
-                let value = self.source(wave, 0, Type::B32, lane);
-                wave.set_scalar(self.to, 1, value);
+                wave.set_scalar(self.to, 1, a[b[0] as usize % LANES]);
+                return Ok(());
             }
             Run::WriteLane => {
-                let lane = self.sources[1].scalar(wave, Type::B32) as usize % LANES;
-                let value = self.sources[0].scalar(wave, Type::B32) as u32;
-                wave.set_vector(self.to, lane, value);
+                wave.set_vector(self.to, b[0] as usize % LANES, a[0] as u32);
+                return Ok(());
             }
             Run::Swap => {
+                let old = wave.all_lanes(self.to, 1);
                 if let Some(other) = self.sources[0].register() {
-                    for lane in lanes(exec) {
-                        let [a, b] = [self.to, other].map(|register| wave.vector(register, lane));
-                        wave.set_vector(self.to, lane, b);
-                        wave.set_vector(other, lane, a);
-                    }
+                    lanes(active).for_each(|lane| wave.set_vector(other, lane, old[lane] as u32));
                 }
+                values = a;
             }
-            Run::Nothing => {}
+            Run::Nothing => return Ok(()),
+        }
+        for lane in lanes(active) {
+            self.write(wave, types[0], lane, values[lane]);
         }
         Ok(())
     }
@@ -424,54 +401,46 @@ impl Vector {
             .all(|(register, kind)| register.is_none_or(|at| wave.has_vector(at, kind.words())))
     }
 
-    fn run_dpp(&self, wave: &mut Wave, dpp: Dpp, types: &[Type], run: impl Fn(u64, [u64; 3]) -> u64) {
-        let exec = wave.exec();
-        let mut results = Vec::new();
-        for lane in lanes(exec) {
-            if dpp.row_mask >> (lane / 16) & 1 == 0 || dpp.bank_mask >> (lane / 4 % 4) & 1 == 0 {
-                continue;
-            }
-            let from = dpp.lane(lane).filter(|from| exec >> from & 1 == 1);
-            if from.is_none() && !dpp.zero {
-                continue;
-            }
-            let mut sources = self.read(wave, types, lane);
-            sources[0] = from.map_or(0, |from| self.source(wave, 0, types[1], from));
-            results.push((lane, run(wave.vector_words(self.to, types[0].words(), lane), sources)));
-        }
-        for (lane, value) in results {
-            self.write(wave, types[0], lane, value);
-        }
-    }
-
-    fn read(&self, wave: &Wave, types: &[Type], lane: usize) -> [u64; 3] {
-        let mut values = [0; 3];
+    /// The lanes that the instruction changes, and each lane's sources.
+    fn gather(&self, wave: &Wave, types: &[Type]) -> (u64, [[u64; LANES]; 3]) {
+        let mut values = [[0; LANES]; 3];
         for (i, kind) in types.iter().skip(1).enumerate() {
-            values[i] = self.source(wave, i, *kind, lane);
+            values[i] = self.source(wave, i, *kind);
         }
-        values
+        let exec = wave.exec();
+        let Some(dpp) = self.dpp else { return (exec, values) };
+        let mut active = 0;
+        let own = values[0];
+        for lane in lanes(exec) {
+            let from = dpp.lane(lane).filter(|from| exec >> from & 1 == 1);
+            if dpp.takes_part(lane) && (from.is_some() || dpp.zero) {
+                active |= 1 << lane;
+                values[0][lane] = from.map_or(0, |from| own[from]);
+            }
+        }
+        (active, values)
     }
 
-    fn source(&self, wave: &Wave, i: usize, kind: Type, lane: usize) -> u64 {
+    fn source(&self, wave: &Wave, i: usize, kind: Type) -> [u64; LANES] {
         let source = self.sources[i];
-        let mut value = match source.register() {
-            Some(register) => wave.vector_words(register, kind.words(), lane),
-            None => source.scalar(wave, kind),
+        let mut values = match source.register() {
+            Some(register) => wave.all_lanes(register, kind.words()),
+            None => [source.scalar(wave, kind); LANES],
         };
         if let (Some(sdwa), 0 | 1) = (self.sdwa, i) {
-            value = u64::from(sdwa.from[i].take(value as u32, sdwa.signed[i]));
+            values = values.map(|value| u64::from(sdwa.from[i].take(value as u32, sdwa.signed[i])));
         }
         if self.upper >> i & 1 == 1 {
-            value >>= 16;
+            values = values.map(|value| value >> 16);
         }
         // v_cndmask_b32 takes words that the modifiers treat as floats.
         if self.absolute >> i & 1 == 1 {
-            value &= !kind.sign();
+            values = values.map(|value| value & !kind.sign());
         }
         if self.negative >> i & 1 == 1 {
-            value ^= kind.sign();
+            values = values.map(|value| value ^ kind.sign());
         }
-        value
+        values
     }
 
     fn write(&self, wave: &mut Wave, kind: Type, lane: usize, value: u64) {
@@ -581,6 +550,10 @@ impl Vector {
 }
 
 impl Dpp {
+    fn takes_part(self, lane: usize) -> bool {
+        self.row_mask >> (lane / 16) & 1 == 1 && self.bank_mask >> (lane / 4 % 4) & 1 == 1
+    }
+
     /// The lane to take from, where there is one.
     fn lane(self, lane: usize) -> Option<usize> {
         let (row, place) = (lane & !15, lane & 15);

@@ -361,9 +361,9 @@ pub static VOP2: &[Row] = &[
     old(0x04, "v_fmac_f64", D3, |[a, b, c]| od(d(a).mul_add(d(b), d(c)))),
     lane(0x05, "v_mul_f32", F3, |[a, b, _]| of(f(a) * f(b))),
     lane(0x06, "v_mul_i32_i24", W3, |[a, b, _]| i24(a).wrapping_mul(i24(b)) as u64 & 0xffff_ffff),
-    lane(0x07, "v_mul_hi_i32_i24", W3, |[a, b, _]| (i24(a) * i24(b) >> 32) as u64 & 0xffff_ffff),
-    lane(0x08, "v_mul_u32_u24", W3, |[a, b, _]| u24(a) * u24(b) & 0xffff_ffff),
-    lane(0x09, "v_mul_hi_u32_u24", W3, |[a, b, _]| u24(a) * u24(b) >> 32),
+    lane(0x07, "v_mul_hi_i32_i24", W3, |[a, b, _]| ((i24(a) * i24(b)) >> 32) as u64 & 0xffff_ffff),
+    lane(0x08, "v_mul_u32_u24", W3, |[a, b, _]| (u24(a) * u24(b)) & 0xffff_ffff),
+    lane(0x09, "v_mul_hi_u32_u24", W3, |[a, b, _]| (u24(a) * u24(b)) >> 32),
     lane(0x0a, "v_min_f32", F3, |[a, b, _]| of(f(a).min(f(b)))),
     lane(0x0b, "v_max_f32", F3, |[a, b, _]| of(f(a).max(f(b)))),
     lane(0x0c, "v_min_i32", W3, |[a, b, _]| oi(i(a).min(i(b)))),
@@ -392,7 +392,7 @@ pub static VOP2: &[Row] = &[
     lane(0x26, "v_add_u16", S3, |[a, b, _]| a.wrapping_add(b) & 0xffff),
     lane(0x27, "v_sub_u16", S3, |[a, b, _]| a.wrapping_sub(b) & 0xffff),
     lane(0x28, "v_subrev_u16", S3, |[a, b, _]| b.wrapping_sub(a) & 0xffff),
-    lane(0x29, "v_mul_lo_u16", S3, |[a, b, _]| (a & 0xffff) * (b & 0xffff) & 0xffff),
+    lane(0x29, "v_mul_lo_u16", S3, |[a, b, _]| ((a & 0xffff) * (b & 0xffff)) & 0xffff),
     lane(0x2a, "v_lshlrev_b16", S3, |[a, b, _]| b << (a & 15) & 0xffff),
     lane(0x2b, "v_lshrrev_b16", S3, |[a, b, _]| (b & 0xffff) >> (a & 15)),
     lane(0x2c, "v_ashrrev_i16", S3, |[a, b, _]| u64::from((b as i16 >> (a & 15)) as u16)),
@@ -540,9 +540,9 @@ pub static VOP3: &[Row] = &[
     lane(0x283, "v_max_f64", D3, |[a, b, _]| od(d(a).max(d(b)))),
     lane(0x284, "v_ldexp_f64", &[F64, F64, B32], |[a, b, _]| od(ldexp(d(a), i(b)))),
     lane(0x285, "v_mul_lo_u32", W3, |[a, b, _]| ou(u(a).wrapping_mul(u(b)))),
-    lane(0x286, "v_mul_hi_u32", W3, |[a, b, _]| (a & 0xffff_ffff) * (b & 0xffff_ffff) >> 32),
+    lane(0x286, "v_mul_hi_u32", W3, |[a, b, _]| ((a & 0xffff_ffff) * (b & 0xffff_ffff)) >> 32),
     lane(0x287, "v_mul_hi_i32", W3, |[a, b, _]| {
-        (i64::from(i(a)) * i64::from(i(b)) >> 32) as u64 & 0xffff_ffff
+        ((i64::from(i(a)) * i64::from(i(b))) >> 32) as u64 & 0xffff_ffff
     }),
     lane(0x288, "v_ldexp_f32", &[F32, F32, B32], |[a, b, _]| of(ldexp(f64::from(f(a)), i(b)) as f32)),
     row(0x289, "v_readlane_b32", W3, Run::ReadLane),
