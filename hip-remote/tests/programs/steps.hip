@@ -1,10 +1,14 @@
 // A step for each line of the standard input, so that a test decides when what happens.
 #include "program.h"
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 
 __global__ void increment(uint32_t* values, unsigned n) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -17,6 +21,14 @@ struct Buffer {
 };
 
 static std::vector<Buffer> buffers;
+
+// What a process does that has nothing of its parent's: 0 where it is right.
+static int child() {
+    uint32_t value = 5, back = 0;
+    void* device = nullptr;
+    bool well = hipMalloc(&device, 4) == hipSuccess && hipMemcpy(device, &value, 4, hipMemcpyHostToDevice) == hipSuccess;
+    return well && hipMemcpy(&back, device, 4, hipMemcpyDeviceToHost) == hipSuccess && back == value ? 0 : 1;
+}
 
 static hipError_t step(const std::string& name, std::istream& in, std::ostream& out) {
     size_t number = 0;
@@ -41,6 +53,14 @@ static hipError_t step(const std::string& name, std::istream& in, std::ostream& 
     if (name == "stream") {
         hipStream_t stream;
         return hipStreamCreate(&stream);
+    }
+    if (name == "fork") {
+        pid_t pid = fork();
+        if (pid == 0) _exit(child());
+        int status = -1;
+        waitpid(pid, &status, 0);
+        out << ' ' << status;
+        return hipSuccess;
     }
     if (buffers.empty()) {
         out << " no buffer";
@@ -67,6 +87,25 @@ static hipError_t step(const std::string& name, std::istream& in, std::ostream& 
                 }
         }
         return hipSuccess;
+    }
+    // A thread waits for a kernel, and this one goes on: by how many ms its slowest call was delayed.
+    if (name == "beside") {
+        hipStream_t stream;
+        hipError_t error = hipStreamCreateWithFlags(&stream, hipStreamNonBlocking);
+        if (error != hipSuccess) return error;
+        increment<<<1, 1, 0, stream>>>(last.device, 1);
+        std::thread waits([=] { (void)hipStreamSynchronize(stream); });
+        long long slowest = 0;
+        for (size_t i = 0; i < number && error == hipSuccess; i++) {
+            size_t free = 0, total = 0;
+            auto begin = std::chrono::steady_clock::now();
+            error = hipMemGetInfo(&free, &total);
+            auto time = std::chrono::steady_clock::now() - begin;
+            slowest = std::max<long long>(slowest, std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+        }
+        out << ' ' << slowest << ' ' << (hipStreamQuery(stream) == hipErrorNotReady ? "waits" : "done");
+        waits.join();
+        return error;
     }
     // Calls of which none waits, and one at the end that does.
     if (name == "pipeline") {

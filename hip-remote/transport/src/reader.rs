@@ -51,7 +51,10 @@ impl Reader {
     ///
     /// # Errors
     /// The connection ended or broke, or these are the bytes of no message.
-    #[expect(clippy::should_implement_trait, reason = "an iterator lends nothing, and goes on after an error")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator lends nothing, and goes on after an error"
+    )]
     pub fn next(&mut self) -> Result<Message> {
         if !self.buffered(header::SIZE)? {
             return Err(Error::Ended { peer: self.socket.peer.clone() });

@@ -87,3 +87,25 @@ fn real_clients_beyond_the_limit_are_told_so() {
     assert!(!refused.status.success() && refused.stderr.contains("--clients"), "{}", refused.stderr);
     assert_eq!(first.ask("sync"), "hipSuccess");
 }
+
+#[test]
+fn real_thread_that_waits_stalls_no_other() {
+    let worker = Worker::with(["-p", "0"], [("TEST_GPU_SLOW_MS", "4000")]);
+    let mut steps = Steps::on(&worker.unix());
+    assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
+    let answer = steps.ask("beside 50");
+    let words: Vec<_> = answer.split(' ').collect();
+    assert!(words[0] == "hipSuccess" && words[2] == "waits", "{answer}");
+    assert!(words[1].parse::<u32>().unwrap() < 1000, "{answer}");
+}
+
+#[test]
+fn real_forked_child_has_a_connection_of_its_own_and_its_parent_keeps_its_memory() {
+    let worker = Worker::start();
+    let mut steps = Steps::on(&worker.unix());
+    assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
+    assert_eq!(steps.ask("write 8"), "hipSuccess");
+    assert_eq!(steps.ask("fork"), "hipSuccess 0");
+    assert_eq!(steps.ask("read"), "hipSuccess 8");
+    until("the child's process is gone", Duration::from_secs(1), || worker.clients().len() == 1);
+}

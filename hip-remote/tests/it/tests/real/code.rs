@@ -1,8 +1,8 @@
 use std::path::Path;
 use std::process::Command;
-
-use hip_remote_tests::{Program, Relay, Worker, changed, ended};
 use std::time::Duration;
+
+use hip_remote_tests::{Program, Relay, Worker, built, changed, ended};
 
 /// What a program prints where the GPU is in its own machine.
 fn local(program: &Path) -> String {
@@ -60,4 +60,29 @@ fn real_programs_with_a_dt_rpath_to_another_library_run_remotely() {
     let shown = ended(Program::on(&worker.unix()).command([&program]).env("TEST_GPU_DEVICES", "0")).well();
     assert!(shown.starts_with("ok "), "{shown}");
     assert!(worker.log().contains("vadd"), "{}", worker.log());
+}
+
+#[test]
+fn real_stub_that_is_preloaded_runs_a_program_of_debians_library_remotely() {
+    let worker = Worker::start();
+    let mut program = Command::new(test_gpu::built::compile("vadd"));
+    program
+        .env("LD_PRELOAD", built().join("lib/libhip_client_stub.so"))
+        .env("ROCWORKER_HIP_REMOTE", worker.unix());
+    let shown = ended(&mut program).well();
+    assert!(shown.starts_with("ok "), "{shown}");
+}
+
+/// /etc/ld.so.preload puts the library into every process.
+#[test]
+fn real_library_does_nothing_in_a_program_without_hip() {
+    let shown = |preload: Option<_>| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ls /proc/$$/task | wc -l; ls -l /proc/$$/fd | grep -c socket; exit 0"]);
+        shell.envs(preload.map(|library| ("LD_PRELOAD", library))).env("ROCWORKER_HIP_REMOTE", "no address:");
+        let ended = ended(&mut shell);
+        (ended.stdout, ended.stderr)
+    };
+    let library = built().join("lib/libhip_client_stub.so");
+    assert_eq!(shown(Some(library)), shown(None));
 }
