@@ -12,6 +12,8 @@ const SEGMENT: u16 = 56;
 const SECTION: u16 = 64;
 const PT_NOTE: u32 = 4;
 const SHT_NOBITS: u32 = 8;
+/// A linker writes one or two. Thousands that name one another's bytes would take minutes to read.
+const MAX_NOTE_SEGMENTS: usize = 16;
 /// `Elf64_Nhdr`.
 const NOTE: usize = 12;
 
