@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::command::Command;
 use crate::repository;
 
-/// The workspace, and the two workspaces that it excludes.
-const WORKSPACES: [&str; 3] = [".", "fuzz", "tests/cdi-oracle"];
+/// The workspace, and the workspaces that it excludes.
+const WORKSPACES: [&str; 4] = [".", "fuzz", "hip-remote", "tests/cdi-oracle"];
 
 fn named_by_manifests() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
@@ -56,16 +56,15 @@ fn every_direct_dependency_has_its_line_and_no_other_crate_has_one() {
 
 /// Programs of their own may use crates that the program does without.
 #[test]
-fn neither_rocworker_nor_its_wrapper_has_an_asynchronous_runtime_or_the_device_plugin() {
+fn neither_rocworker_nor_its_wrapper_has_an_asynchronous_runtime_or_a_crate_of_other_programs() {
     for package in ["rocworker", "runc-amd-wrapper"] {
         let tree =
             Command::new(["cargo", "tree", "--locked", "--offline", "--edges", "normal", "--prefix", "none"]);
         let tree = tree.arguments(["--package", package]).read().unwrap();
         let crates: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
         assert!(crates.contains("allocation"), "{package}: {crates:?}");
-        for kept_out in
-            ["tokio", "tonic", "hyper", "ureq", "rustls", "rocworker-device-plugin", "accelerator-amd"]
-        {
+        let apart = ["rocworker-device-plugin", "accelerator-amd", "hip-protocol", "hip-client"];
+        for kept_out in ["tokio", "tonic", "hyper", "ureq", "rustls"].into_iter().chain(apart) {
             assert!(!crates.contains(kept_out), "{package} depends on {kept_out}");
         }
     }
