@@ -40,6 +40,18 @@ fn the_null_stream_orders_streams_as_hip_says() {
 }
 
 #[test]
+fn what_hip_says_of_devices_pointers_and_kernels_holds_together() {
+    let output = run(&compile("queries"), &[], &[]);
+    assert_eq!(printed(&output), "ok\n");
+}
+
+#[test]
+fn each_device_has_its_own_memory_and_variables() {
+    let output = run(&compile("devices"), &[], &[("TEST_GPU_DEVICES", "2")]);
+    assert_eq!(printed(&output), "ok\n");
+}
+
+#[test]
 fn an_error_comes_where_hip_says_and_stays() {
     let output = run(&compile("faults"), &[], &[]);
     let text = printed(&output);
