@@ -1,9 +1,9 @@
 //! A connection's bytes as client and worker read them: each message that is taken has the bytes that it would be sent as.
 
 use hip_protocol::calls::{self, *};
-use hip_protocol::envelope::Envelope;
+use hip_protocol::envelope::{CHUNK, DEFERRED, ERROR, Envelope, NO_REPLY};
 use hip_protocol::field::Field;
-use hip_protocol::header::{Header, MAX_PAYLOAD, SIZE, VERSION_2};
+use hip_protocol::header::{Header, MAX_PAYLOAD, SIZE, VERSION_1, VERSION_2};
 use hip_protocol::{Malformed, message};
 
 use crate::assert_fit_for_a_log;
@@ -13,7 +13,7 @@ pub fn check(mut data: &[u8]) {
     while let Some((header, rest)) = data.split_first_chunk::<SIZE>() {
         let Some(read) = taken(Header::parse(header)) else { return };
         assert_eq!(read.bytes(), *header);
-        assert!(read.length <= MAX_PAYLOAD);
+        assert!(read.length <= MAX_PAYLOAD && [VERSION_1, VERSION_2].contains(&read.version));
         let Some((payload, rest)) = rest.split_at_checked(read.length as usize) else { return };
         data = rest;
         if read.version == VERSION_2 && !is_taken(read.op, payload) {
@@ -42,6 +42,7 @@ fn is_taken(op: u16, payload: &[u8]) -> bool {
     let mut rest = payload;
     let Some(envelope) = taken(Envelope::take(&mut rest)) else { return false };
     assert_eq!([&envelope.bytes(), rest].concat(), payload);
+    assert!(envelope.flags <= NO_REPLY | ERROR | CHUNK | DEFERRED);
     each!(op, rest;
         Close DeviceCount Hello Ping Credit Output DeviceProperties DeviceAttribute MemoryInfo SetDevice DeviceSync
         DeviceReset Malloc Free Memset HostToDevice DeviceToHost DeviceToDevice Launch ModuleLoad ModuleImage
