@@ -7,6 +7,9 @@ use crate::locked::locked;
 use crate::serving::Serving;
 use crate::session::{Answer, Request};
 
+/// So many streams are asked whether they are idle before a thread waits for them.
+const FEW: usize = 8;
+
 impl Serving {
     pub fn device_count(&mut self, _: &Request, _: DeviceCount) -> Answer<Count> {
         Ok(Some(Count { devices: self.session.devices? }))
@@ -45,7 +48,16 @@ impl Serving {
     }
 
     pub fn device_sync(&mut self, request: &Request, _: DeviceSync) -> Answer<()> {
-        self.later(request, |session| session.hip.device_sync())
+        let device = request.lane.device();
+        let streams = locked(&self.session.tables).streams_of(device);
+        // To wake the lane's thread takes longer than to ask a few streams.
+        let is_idle = streams.len() < FEW
+            && streams.iter().all(|stream| self.session.hip.stream_query(*stream).is_ok());
+        if !is_idle {
+            return self.later(request, |session| session.hip.device_sync());
+        }
+        let synced = self.session.hip.device_sync();
+        self.ended(synced)
     }
 
     /// Frees everything by itself: `hipDeviceReset` would take the worker's own memory and events too.

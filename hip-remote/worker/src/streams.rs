@@ -23,7 +23,7 @@ impl Serving {
     }
 
     /// The answer to a wait or a query that has ended.
-    fn ended(&mut self, ended: Result<(), Status>) -> Answer<()> {
+    pub fn ended(&mut self, ended: Result<(), Status>) -> Answer<()> {
         ended?;
         self.violation = self.session.after_wait().err();
         Ok(Some(()))

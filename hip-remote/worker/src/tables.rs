@@ -138,6 +138,13 @@ impl Tables {
         Ok(stream)
     }
 
+    /// All streams of a device, the null stream among them.
+    pub fn streams_of(&self, device: i32) -> Vec<u64> {
+        let lanes = self.lanes.iter().filter(|((_, on), _)| *on == device).map(|(_, stream)| *stream);
+        let own = self.streams.all.values().filter(|stream| stream.device == device).map(|stream| stream.hip);
+        std::iter::once(0).chain(lanes).chain(own).collect()
+    }
+
     /// Adds a module, and the length of each of its kernels' arguments.
     pub fn add_module(&mut self, object: Object, arguments: HashMap<String, usize>) -> u64 {
         let handle = self.handle();

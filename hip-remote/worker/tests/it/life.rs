@@ -144,3 +144,33 @@ fn clients_that_are_killed_anywhere_in_their_copies_leave_no_process() {
     eventually("all processes are gone", || worker.processes().is_empty());
     assert_eq!(worker.client().call(EventSync { event: 3 }), Err(Failed::Now(400)));
 }
+
+/// A library that prints at each synchronisation, as kernels with printf do, and is the tests' GPU otherwise.
+const PRINTS: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+
+int hipDeviceSynchronize(void) {
+    int (*real)(void) = (int (*)(void))dlsym(RTLD_NEXT, "hipDeviceSynchronize");
+    for (int i = 0; i < 20000; i++) printf("thread %d\n", i);
+    return real ? real() : 1;
+}
+"#;
+
+#[test]
+fn what_kernels_print_reaches_the_client_before_its_wait_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, library) = (folder.path().join("prints.c"), folder.path().join("prints.so"));
+    std::fs::write(&source, PRINTS).unwrap();
+    let gpu = test_gpu::built::folder();
+    let mut cc = std::process::Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o"]).args([&library, &source]);
+    cc.arg("-L").arg(&gpu).arg("-l:libamdhip64.so.5").arg(format!("-Wl,-rpath,{}", gpu.display()));
+    assert!(cc.status().unwrap().success());
+    let worker = Worker::start(&["--hip-library", library.to_str().unwrap()], &[]);
+    let mut client = worker.client();
+    client.call(DeviceSync {}).unwrap();
+    let expected: String = (0..20000).map(|thread| format!("thread {thread}\n")).collect();
+    assert!(client.printed == expected.as_bytes(), "{} bytes", client.printed.len());
+}

@@ -5,6 +5,8 @@ mod calls;
 mod client;
 mod leases;
 mod life;
+mod metrics;
 mod modules;
 mod refusals;
+mod version_1;
 mod worker;
