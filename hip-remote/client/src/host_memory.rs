@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn memory_is_registered_once_and_by_its_beginning() {
-        let memory = vec![0u8; 100];
+        let memory = [0u8; 100];
         let start = memory.as_ptr() as usize;
         register(start, 100, 0).unwrap();
         assert_eq!(register(start + 50, 100, 0), Err(HipError::HOST_MEMORY_ALREADY_REGISTERED));

@@ -39,6 +39,15 @@ pub struct Modules {
     of_binaries: HashMap<(Binary, i32), u64>,
     functions: HashMap<u64, Arc<Function>>,
     by_host: HashMap<(usize, i32), Arc<Function>>,
+    variables: HashMap<(usize, i32), Variable>,
+}
+
+/// A variable's place on a device.
+#[derive(Clone, Copy)]
+pub struct Variable {
+    module: u64,
+    pub pointer: u64,
+    pub bytes: u64,
 }
 
 impl Modules {
@@ -67,6 +76,7 @@ impl Modules {
         self.of_binaries.retain(|_, module| *module != handle);
         self.functions.retain(|_, function| function.module != handle);
         self.by_host.retain(|_, function| function.module != handle);
+        self.variables.retain(|_, variable| variable.module != handle);
         self.by_handle.remove(&handle).is_some()
     }
 }
@@ -153,11 +163,11 @@ pub fn function(seat: &Seat, module: u64, name: &[u8]) -> Outcome<Arc<Function>>
     Ok(function)
 }
 
-/// A variable of a module, by its name: its address and its length.
+/// A variable of a module, by its name.
 ///
 /// # Errors
 /// There is no such module or variable.
-pub fn variable(seat: &Seat, module: u64, name: &[u8]) -> Outcome<(u64, u64)> {
+pub fn variable(seat: &Seat, module: u64, name: &[u8]) -> Outcome<Variable> {
     let device = {
         let tables = seat.session().tables();
         tables.modules.by_handle.get(&module).ok_or(HipError::INVALID_HANDLE)?.device
@@ -169,7 +179,7 @@ pub fn variable(seat: &Seat, module: u64, name: &[u8]) -> Outcome<(u64, u64)> {
         device,
         kind: Kind::Variable { module },
     });
-    Ok((reply.pointer, reply.bytes))
+    Ok(Variable { module, pointer: reply.pointer, bytes: reply.bytes })
 }
 
 /// The kernel that the host's stub at this address launches, on a device.
@@ -187,14 +197,20 @@ pub fn kernel_of_host(seat: &Seat, host: usize, device: i32) -> Outcome<Arc<Func
     Ok(function)
 }
 
-/// The variable whose shadow in the host is at this address, on the thread's device: its address and its length.
+/// The variable whose shadow in the host is at this address, on the thread's device.
 ///
 /// # Errors
 /// No variable was registered for the address, or its code cannot be loaded.
-pub fn variable_of_host(seat: &Seat, host: usize) -> Outcome<(u64, u64)> {
+pub fn variable_of_host(seat: &Seat, host: usize) -> Outcome<Variable> {
+    let key = (host, seat.device());
+    if let Some(variable) = seat.session().tables().modules.variables.get(&key) {
+        return Ok(*variable);
+    }
     let symbol = registry::variable(host).ok_or(HipError::INVALID_SYMBOL)?;
     let module = module_of(seat, &symbol)?;
-    variable(seat, module, &symbol.name)
+    let variable = variable(seat, module, &symbol.name)?;
+    seat.session().tables().modules.variables.insert(key, variable);
+    Ok(variable)
 }
 
 /// The module of a fat binary on the thread's device, which is loaded now where it was not.

@@ -92,6 +92,9 @@ impl Process {
             match connection::open(worker, settings.key.as_ref(), settings.memory) {
                 Ok((connection, welcome)) => {
                     self.next = number;
+                    for what in registry::unsupported() {
+                        self.say(&format!("{what} is not supported by a remote GPU"));
+                    }
                     return Ok(Arc::new(Session::new(connection, welcome)));
                 }
                 Err(NoWorker::Unreachable(why)) => refusals.push(why),

@@ -24,6 +24,8 @@ struct Registry {
     kernels: HashMap<usize, Symbol>,
     /// By the address of the host's shadow.
     variables: HashMap<usize, Symbol>,
+    /// What the program has and cannot use.
+    unsupported: Vec<String>,
 }
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
@@ -51,6 +53,14 @@ pub fn add_kernel(host: usize, symbol: Symbol) {
 
 pub fn add_variable(host: usize, symbol: Symbol) {
     with(|registry| registry.variables.insert(host, symbol));
+}
+
+pub fn add_unsupported(what: String) {
+    with(|registry| registry.unsupported.push(what));
+}
+
+pub fn unsupported() -> Vec<String> {
+    with(|registry| registry.unsupported.clone())
 }
 
 pub fn remove_binary(binary: Binary) {

@@ -126,8 +126,8 @@ pub fn seated<T>(call: impl Fn(&Seat) -> Outcome<T>) -> Outcome<T> {
         }
         Err(HipError::LOST)
     };
-    // Past the end of a thread there is no lane for it.
-    THREAD.try_with(run).unwrap_or(Err(HipError::DEINITIALIZED))
+    // Destructors of the program's statics run when the main thread's own data is gone: they free memory, on a lane for one call.
+    THREAD.try_with(run).unwrap_or_else(|_| run(&Thread::default()))
 }
 
 /// Runs a call where the thread has a place at the worker already.

@@ -154,9 +154,9 @@ fn volume(copy: *const c_void, on: On) -> Outcome {
 
 /// Where in a variable a copy begins.
 fn within(seat: &Seat, symbol: *const c_void, offset: usize, bytes: usize) -> Outcome<usize> {
-    let (pointer, size) = modules::variable_of_host(seat, symbol as usize)?;
+    let variable = modules::variable_of_host(seat, symbol as usize)?;
     match offset.checked_add(bytes) {
-        Some(end) if end as u64 <= size => Ok(pointer as usize + offset),
+        Some(end) if end as u64 <= variable.bytes => Ok(variable.pointer as usize + offset),
         _ => Err(HipError::INVALID_VALUE),
     }
 }
@@ -280,12 +280,12 @@ hip! {
 
     fn hipGetSymbolAddress(to: *mut usize, symbol: *const c_void) {
         // SAFETY: the program wants the address there.
-        seated(|seat| unsafe { put(to, modules::variable_of_host(seat, symbol as usize)?.0 as usize) })
+        seated(|seat| unsafe { put(to, modules::variable_of_host(seat, symbol as usize)?.pointer as usize) })
     }
 
     fn hipGetSymbolSize(to: *mut usize, symbol: *const c_void) {
         // SAFETY: the program wants the size there.
-        seated(|seat| unsafe { put(to, modules::variable_of_host(seat, symbol as usize)?.1 as usize) })
+        seated(|seat| unsafe { put(to, modules::variable_of_host(seat, symbol as usize)?.bytes as usize) })
     }
 
     fn hipMemcpy2D(

@@ -48,8 +48,8 @@ hip! {
 
     fn hipEventDestroy(handle: usize) {
         seated(|seat| {
-            let call = EventDestroy { event: event(seat, handle)? };
-            seat.session().tables().events.remove(&call.event);
+            let call = EventDestroy { event: handle as u64 };
+            seat.session().tables().events.remove(&call.event).ok_or(HipError::INVALID_HANDLE)?;
             seat.session().connection.send(&seat.desk, &call, &[])
         })
     }

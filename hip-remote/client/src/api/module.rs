@@ -88,8 +88,8 @@ hip! {
     fn hipModuleGetGlobal(to: *mut usize, bytes: *mut usize, module: usize, name: *const c_char) {
         // SAFETY: the program passes a variable's name.
         let name = unsafe { text(name) }?;
-        let (pointer, size) = seated(|seat| modules::variable(seat, module as u64, name))?;
-        for (to, value) in [(to, pointer), (bytes, size)] {
+        let variable = seated(|seat| modules::variable(seat, module as u64, name))?;
+        for (to, value) in [(to, variable.pointer), (bytes, variable.bytes)] {
             if !to.is_null() {
                 // SAFETY: the program wants the pointer and the size there.
                 unsafe { put(to, value as usize) }?;

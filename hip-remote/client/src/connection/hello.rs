@@ -50,6 +50,7 @@ pub fn open(
         peer: reader.peer().to_owned(),
         socket: reader.as_fd().as_raw_fd(),
         inbox: Mutex::new(Inbox::new(reader, welcome.window)),
+        window: welcome.window,
         next_id: AtomicU32::new(1),
         lost: AtomicBool::new(false),
         closed: AtomicBool::new(false),

@@ -20,18 +20,7 @@ impl Connection {
     /// # Errors
     /// The copy failed, where the program waits for it; or the connection is lost.
     pub fn upload(&self, desk: &Desk, call: &HostToDevice, from: &Rows, wait: bool) -> Outcome {
-        self.upload_in(desk, call, from, wait, chunk(call))
-    }
-
-    /// Copies in chunks of so many bytes.
-    pub(super) fn upload_in(
-        &self,
-        desk: &Desk,
-        call: &HostToDevice,
-        from: &Rows,
-        wait: bool,
-        chunk: usize,
-    ) -> Outcome {
+        let chunk = chunk(call, self.most_in_chunk());
         if wait {
             let id = self.expect(desk)?;
             self.append(call, id, 0, desk, &[], false);
@@ -55,7 +44,7 @@ impl Connection {
         self.append(call, id, 0, desk, &[], false);
         let one =
             Rows { address: image.as_ptr() as usize, pitch: image.len(), width: image.len(), height: 1 };
-        self.send_rows(desk, ModuleImage::OP, id, &one, MAX_CHUNK)?;
+        self.send_rows(desk, ModuleImage::OP, id, &one, self.most_in_chunk())?;
         Ok(self.answer::<ModuleImage>(desk, id)?.0)
     }
 
@@ -114,6 +103,11 @@ impl Connection {
         Ok(())
     }
 
+    /// Half of the worker's room, so that one chunk is copied on while the next one comes.
+    fn most_in_chunk(&self) -> usize {
+        usize::try_from(self.window / 2).unwrap_or(MAX_CHUNK).clamp(1, MAX_CHUNK)
+    }
+
     fn take_credit(&self, desk: &Desk, bytes: usize) -> Outcome {
         let bytes = bytes as u64;
         self.wait(desk, |inbox| {
@@ -123,10 +117,10 @@ impl Connection {
     }
 }
 
-/// How many bytes a chunk has at most: whole rows where one fits, which the worker copies at once.
-fn chunk(call: &HostToDevice) -> usize {
+/// How many bytes a chunk has: whole rows where one fits, which the worker copies at once.
+fn chunk(call: &HostToDevice, most: usize) -> usize {
     let width = usize::try_from(call.width).unwrap_or(usize::MAX).max(1);
-    (MAX_CHUNK / width).checked_mul(width).filter(|rows| *rows > 0).unwrap_or(MAX_CHUNK)
+    (most / width).checked_mul(width).filter(|rows| *rows > 0).unwrap_or(most)
 }
 
 #[cfg(test)]
@@ -136,7 +130,7 @@ mod tests {
     #[test]
     fn a_chunk_has_whole_rows_where_one_fits() {
         let call = HostToDevice { pointer: 0, pitch: 4096, width: 3000, height: 1000, stream: 0 };
-        assert_eq!(chunk(&call), 349 * 3000);
-        assert_eq!(chunk(&HostToDevice { width: 4_000_000, ..call }), MAX_CHUNK);
+        assert_eq!(chunk(&call, MAX_CHUNK), 349 * 3000);
+        assert_eq!(chunk(&HostToDevice { width: 4_000_000, ..call }, MAX_CHUNK), MAX_CHUNK);
     }
 }
