@@ -17,6 +17,13 @@ pub fn check(data: &[u8]) {
         Err(sentence) if text.len() > 100 => assert!(!sentence.chars().any(char::is_control), "{sentence:?}"),
         Err(sentence) => assert_fit_for_a_log(&sentence),
         Ok(addresses) => {
+            for address in &addresses {
+                let is_whole = match address {
+                    Address::Tcp { host, port } => !host.is_empty() && *port != 0,
+                    Address::Unix(path) => path.is_absolute(),
+                };
+                assert!(is_whole, "{address:?}");
+            }
             let written: Vec<String> = addresses.iter().map(Address::to_string).collect();
             assert_eq!(Address::list(&written.join(",")), Ok(addresses));
         }
