@@ -96,7 +96,7 @@ pub(crate) fn note<'a>(file: &'a [u8], vendor: &str, wanted: u32) -> Result<Opti
         .ok_or_else(|| malformed("the code object ends within its table of segments"))?;
     let segments =
         table.chunks_exact(SEGMENT.into()).filter_map(segment).filter(|segment| segment.kind == PT_NOTE);
-    for segment in segments {
+    for segment in segments.take(MAX_NOTE_SEGMENTS) {
         let mut notes = part(file, segment.offset, segment.size)
             .ok_or_else(|| malformed("the code object ends within its notes"))?;
         while !notes.is_empty() {
