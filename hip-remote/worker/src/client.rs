@@ -126,6 +126,8 @@ pub fn serve(options: &Serve) -> Result<(), String> {
 fn inherited() -> Result<(OwnedFd, UnixStream), String> {
     let failed = |error: std::io::Error| format!("this process was not started by a worker: {error}");
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| failed(error.into()))?;
+    // It was started as /proc/self/exe, whose name says nothing in a list of processes.
+    let _ = rustix::thread::set_name(c"hip-client");
     let connection = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
     let control = std::io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
     let null = std::fs::File::open("/dev/null").map_err(failed)?;

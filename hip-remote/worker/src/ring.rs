@@ -5,8 +5,9 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use hip_protocol::calls::{Call as _, Credit};
 use hip_protocol::envelope::Envelope;
@@ -23,6 +24,8 @@ const ALIGNMENT: usize = 64;
 const ALIGNED: usize = 4096;
 /// After so many bytes an event is recorded, so that credit comes back while a copy goes on.
 const BATCH: usize = 256 * 1024;
+/// How long credit may wait for more. A client that waits for it has a window's other bytes still on their way.
+const SOON: Duration = Duration::from_micros(300);
 
 /// Bytes of chunks whose credit the client has not got back.
 pub type UnderWay = Arc<AtomicU64>;
@@ -63,9 +66,10 @@ impl Ring {
         let used = Used::default();
         let (closed, receiver) = channel();
         let (session, own, under_way) = (Arc::clone(session), Arc::clone(&used), Arc::clone(under_way));
+        let enough = window as u64 / 4;
         std::thread::Builder::new()
             .name("credit".to_owned())
-            .spawn(move || give_back(&session, &receiver, &own, &under_way))
+            .spawn(move || give_back(&session, &receiver, &own, &under_way, enough))
             .map_err(|_| crate::hip::OUT_OF_MEMORY)?;
         Ok(Self { pinned, next: 0, used, open: None, closed })
     }
@@ -75,15 +79,22 @@ impl Ring {
         if self.open.as_ref().is_some_and(|batch| batch.stream != stream) {
             self.close(session);
         }
+        let mut used = locked(&self.used.0);
+        if *used == 0 {
+            // What was used last is in the processor's cache.
+            self.next = 0;
+        }
         let mut begin = if length < ALIGNED { self.next } else { self.next.next_multiple_of(ALIGNMENT) };
         let mut space = begin - self.next + length;
         if begin + length > self.pinned.length() {
             space = self.pinned.length() - self.next + length;
             begin = 0;
         }
-        let used = locked(&self.used.0);
-        let fits = |used: &mut usize| *used + space > self.pinned.length();
-        *self.used.1.wait_while(used, fits).unwrap_or_else(PoisonError::into_inner) += space;
+        let all = self.pinned.length();
+        used =
+            self.used.1.wait_while(used, |used| *used + space > all).unwrap_or_else(PoisonError::into_inner);
+        *used += space;
+        drop(used);
         self.next = begin + length;
         let batch = self.open.get_or_insert(Batch { stream, space: 0, bytes: 0 });
         batch.space += space;
@@ -116,26 +127,33 @@ impl Ring {
     }
 }
 
-/// Gives space and credit back, batch by batch.
-fn give_back(session: &Session, closed: &Receiver<Closed>, used: &Used, under_way: &UnderWay) {
-    while let Ok((batch, recorded)) = closed.recv() {
-        let ended = recorded.as_ref().map(Recorded::wait);
-        if !matches!(ended, Some(Ok(()))) {
-            // The chunk's memory must not change under a copy. The failure itself is told at the client's next wait.
-            let _ = session.use_device(batch.stream.0).and_then(|()| session.hip.device_sync());
+/// Gives space back batch by batch, and credit as soon as it is a good part of the window, or no more comes.
+fn give_back(session: &Session, closed: &Receiver<Closed>, used: &Used, under_way: &UnderWay, enough: u64) {
+    let mut credit = 0;
+    loop {
+        // Each message wakes the client, which most often has credit left.
+        let patience = if credit == 0 { Duration::MAX } else { SOON };
+        match closed.recv_timeout(patience) {
+            Ok((batch, recorded)) => {
+                let ended = recorded.as_ref().map(Recorded::wait);
+                if !matches!(ended, Some(Ok(()))) {
+                    // A chunk's memory must not change under its copy. The client is told at its next wait.
+                    let _ = session.use_device(batch.stream.0).and_then(|()| session.hip.device_sync());
+                }
+                *locked(&used.0) -= batch.space;
+                used.1.notify_one();
+                credit += batch.bytes as u64;
+                if credit < enough {
+                    continue;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
         }
-        *locked(&used.0) -= batch.space;
-        used.1.notify_one();
-        under_way.fetch_sub(batch.bytes as u64, Ordering::Relaxed);
+        under_way.fetch_sub(credit, Ordering::Relaxed);
         let mut out = Vec::new();
-        message::put(
-            Credit::OP,
-            0,
-            Envelope::default(),
-            &Credit { bytes: batch.bytes as u64 },
-            &[],
-            &mut out,
-        );
+        message::put(Credit::OP, 0, Envelope::default(), &Credit { bytes: credit }, &[], &mut out);
+        credit = 0;
         if session.write(&mut [std::io::IoSlice::new(&out)]).is_err() {
             return;
         }
