@@ -23,6 +23,7 @@ pub fn sources() -> PathBuf {
 /// The names of the programs, each of which ends with `ok` where its result is right.
 pub const PROGRAMS: &[&str] = &[
     "arithmetic",
+    "functions",
     "lanes",
     "vadd",
     "saxpy",
@@ -38,15 +39,20 @@ pub const PROGRAMS: &[&str] = &[
 
 /// Compiles a program of hip-remote/tests/programs by Debian's hipcc, unless it is there and newer than its source.
 pub fn compile(program: &str) -> PathBuf {
-    hipcc(program, program, &[])
+    hipcc(program, program, &["-O3"])
+}
+
+/// Compiles a program as [`compile`] does, but without optimisation: other instructions do its work.
+pub fn compile_plainly(program: &str) -> PathBuf {
+    hipcc(program, &format!("{program}.plain"), &["-O0"])
 }
 
 /// Compiles a program's device code alone: a bundle, as hipModuleLoad takes it.
 pub fn compile_code_object(program: &str) -> PathBuf {
-    hipcc(program, &format!("{program}.hsaco"), &["--genco"])
+    hipcc(program, &format!("{program}.hsaco"), &["-O3", "--genco"])
 }
 
-fn hipcc(program: &str, name: &str, extra: &[&str]) -> PathBuf {
+fn hipcc(program: &str, name: &str, arguments: &[&str]) -> PathBuf {
     // Threads of one process wait for the one that compiles.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,8 +66,8 @@ fn hipcc(program: &str, name: &str, extra: &[&str]) -> PathBuf {
     // Tests of several processes may compile one program: each makes a file of its own, and the last rename wins.
     let own = folder().join(format!("{name}.{}", std::process::id()));
     let result = Command::new("hipcc")
-        .args(["--offload-arch=gfx90a", "-O3"])
-        .args(extra)
+        .args(["--offload-arch=gfx90a"])
+        .args(arguments)
         .arg("-o")
         .args([&own, &source])
         .output();

@@ -49,6 +49,8 @@ const SHAPES: &[(&[&str], &[&str])] = &[
             "s[8:15], s[2:3], 0x0",
             "s[16:31], s[2:3], m0",
             "s5, s[8:9], 0x10 glc",
+            "s5, hwreg(HW_REG_SH_MEM_BASES, 16, 16)",
+            "s5, hwreg(HW_REG_SH_MEM_BASES)",
             "s5, s[8:9], s3 offset:0x8",
         ],
     ),
@@ -350,9 +352,10 @@ fn the_decoder_reads_each_instruction_as_llvm_does() {
         assembled.len(),
         unknown.len()
     );
-    // The interpreter refuses to clamp whole numbers, and lanes of 64 bits from other lanes.
-    let unexpected: Vec<_> =
-        unknown.iter().filter(|line| !line.ends_with(" clamp") && !line.contains("_dpp ")).collect();
+    // The interpreter refuses to clamp most whole numbers, to take 64 bits from other lanes, and to read hardware
+    // registers but for one.
+    let meant = |line: &&String| [" clamp", "_dpp ", "s_getreg_b32 "].iter().any(|part| line.contains(part));
+    let unexpected: Vec<_> = unknown.iter().filter(|line| !meant(line)).collect();
     assert!(unexpected.is_empty(), "refused: {unexpected:#?}");
     assert!(wrong.is_empty(), "{} are read otherwise:\n{}", wrong.len(), wrong.join("\n"));
     assert!(none.is_empty(), "llvm-mc assembled no form of {none:?}");

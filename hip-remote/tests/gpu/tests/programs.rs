@@ -34,6 +34,16 @@ fn each_program_computes_what_plain_c_computes() {
 }
 
 #[test]
+fn a_program_without_optimisation_computes_what_it_computes_with_it() {
+    for program in ["arithmetic", "functions", "lanes", "reduction", "pointers"] {
+        let [plain, optimised] =
+            [built::compile_plainly(program), compile(program)].map(|compiled| run(&compiled, &["200"], &[]));
+        assert!(printed(&plain).starts_with("ok "), "{program}: {}", printed(&plain));
+        assert_eq!(printed(&plain), printed(&optimised), "{program}");
+    }
+}
+
+#[test]
 fn the_null_stream_orders_streams_as_hip_says() {
     let output = run(&compile("order"), &[], &[("TEST_GPU_SLOW_MS", "50")]);
     assert_eq!(printed(&output), "ok\n");

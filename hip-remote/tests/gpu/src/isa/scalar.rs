@@ -1,7 +1,7 @@
 //! Instructions on the registers that all lanes share, and branches (SOP2, SOP1, SOPC, SOPK, SOPP).
 
 use super::Step;
-use super::operand::{LITERAL, Source, Type, scalar_text};
+use super::operand::{LITERAL, PRIVATE_APERTURE, SHARED_APERTURE, Source, Type, scalar_text};
 use crate::wave::Wave;
 
 use Type::{B32, B64};
@@ -20,6 +20,8 @@ enum Run {
     WriteExec(fn(u64, u64) -> u64),
     /// Sets a bit of the destination.
     Bit(bool),
+    /// Reads where the apertures of local and private memory are.
+    GetRegister,
     GetPc,
     SetPc,
     SwapPc,
@@ -65,6 +67,10 @@ fn either(first: bool, a: u64, b: u64, scc: &mut bool) -> u64 {
     *scc = first;
     if first { a } else { b }
 }
+
+/// The hardware register whose upper half is the aperture of local memory and its lower half that of private memory, each
+/// as the upper sixteen bits of an address.
+const SH_MEM_BASES: i16 = 15;
 
 /// A field's first bit and its width, from the second source of s_bfe.
 fn field(b: u64, bits: u64) -> (u64, u64) {
@@ -244,6 +250,7 @@ static SOPK: &[Row] = &[
         Run::Constant(|d, k, c| Some(overflowing((d as i32).overflowing_add(k), c) as u32)),
     ),
     row(0x0f, "s_mulk_i32", &[B32], Run::Constant(|d, k, _| Some((d as i32).wrapping_mul(k) as u32))),
+    row(0x11, "s_getreg_b32", &[B32], Run::GetRegister),
     row(0x15, "s_call_b64", &[B64], Run::Call),
 ];
 
@@ -373,6 +380,9 @@ impl Scalar {
             0b1_0110_0000..=0b1_0111_1111 => (find(SOPK, first >> 23 & 0x1f)?, to, [nothing; 2]),
             _ => (find(SOP2, first >> 23 & 0x7f)?, to, [a, b]),
         };
+        if matches!(row.run, Run::GetRegister) && constant & 0x3f != SH_MEM_BASES {
+            return None;
+        }
         let used = match row.run {
             Run::Two(_) | Run::Compare(_) => 2,
             Run::One(_) | Run::SaveExec(_) | Run::WriteExec(_) | Run::Bit(_) | Run::SetPc | Run::SwapPc => 1,
@@ -426,6 +436,11 @@ impl Scalar {
                 let old = wave.scalar(self.to, 1);
                 wave.set_scalar(self.to, 1, if set { old | bit } else { old & !bit });
             }
+            Run::GetRegister => {
+                let (from, width) = self.register_field();
+                let bases = u64::from(SHARED_APERTURE) | u64::from(PRIVATE_APERTURE >> 16);
+                wave.set_scalar(self.to, 1, extract(bases, from, width));
+            }
             Run::GetPc => wave.set_scalar(self.to, 2, wave.pc),
             Run::SetPc => wave.pc = self.sources[0].scalar(wave, B64),
             Run::SwapPc => {
@@ -446,6 +461,12 @@ impl Scalar {
         Step::Next
     }
 
+    /// The first bit that s_getreg_b32 reads, and how many.
+    fn register_field(&self) -> (u64, u64) {
+        let constant = u64::from(self.constant as u16);
+        (constant >> 6 & 31, (constant >> 11) + 1)
+    }
+
     fn branch(&self, wave: &mut Wave) {
         wave.pc = wave.pc.wrapping_add_signed(i64::from(self.constant) * 4);
     }
@@ -461,6 +482,13 @@ impl Scalar {
             Run::Compare(_) => vec![source(0, 0), source(1, 1)],
             Run::Constant(_) | Run::Call => {
                 vec![scalar_text(self.to as u32, types[0].words()), format!("{:#x}", self.constant)]
+            }
+            Run::GetRegister => {
+                let field = match self.register_field() {
+                    (0, 32) => String::new(),
+                    (from, width) => format!(", {from}, {width}"),
+                };
+                vec![scalar_text(self.to as u32, 1), format!("hwreg(HW_REG_SH_MEM_BASES{field})")]
             }
             Run::GetPc => vec![scalar_text(self.to as u32, 2)],
             Run::SetPc => vec![source(0, 0)],

@@ -164,11 +164,10 @@ impl Vector {
     }
 
     fn decode_sdwa(&mut self, word: u32) -> Option<()> {
-        let source =
-            |scalar: bool, code: u32| if scalar { Source::of(code, 0) } else { Source::vector(code) };
-        self.sources[0] = source(word >> 23 & 1 == 1, word & 0xff);
+        let is_scalar = word >> 23 & 1 == 1;
+        self.sources[0] = if is_scalar { Source::of(word & 0xff, 0) } else { Source::vector(word & 0xff) };
         if word >> 31 & 1 == 1 {
-            let Some(register) = self.sources[1].register() else { return None };
+            let register = self.sources[1].register()?;
             self.sources[1] = Source::of(register as u32, 0);
         }
         let part = |shift: u32| Part(word >> shift & 7);
@@ -254,15 +253,18 @@ impl Vector {
             sdwa: None,
             dpp: None,
         };
-        // Clamping whole numbers, and upper halves of what has no halves, are none that hipcc makes here.
-        let to_float = vector.types().first().is_some_and(|kind| kind.is_float());
+        // The upper halves of what has no halves are none that hipcc asks for, nor the upper half of a destination.
         let halves = vector.types().iter().any(|kind| matches!(kind, Type::B16 | Type::F16));
-        let plain = (to_float || !vector.clamp) && (vector.upper == 0 || halves && vector.upper < 8);
+        let plain = vector.upper == 0 || halves && vector.upper < 8;
         (vector.known() && plain).then_some(vector)
     }
 
+    /// Whether all that the words ask for is what this interpreter does.
     fn known(&self) -> bool {
-        self.sources[..self.count()].iter().all(|source| source.is_known())
+        let to_float = self.types().first().is_some_and(|kind| kind.is_float());
+        let bounded = matches!(self.what, What::Row(row) if matches!(row.run, Run::Bounded(..)));
+        let result = (to_float || bounded || !self.clamp) && (to_float || self.scale == 0);
+        result && self.sources[..self.count()].iter().all(|source| source.is_known())
     }
 
     /// The destination's type, where there is a destination, and the sources'.
@@ -316,6 +318,12 @@ impl Vector {
             Run::Lane(run) => {
                 for lane in lanes(active) {
                     values[lane] = run([a[lane], b[lane], c[lane]]);
+                }
+            }
+            Run::Bounded(plain, clamped) => {
+                let run = if self.clamp { clamped } else { plain };
+                for lane in lanes(active) {
+                    values[lane] = run([a[lane], b[lane], 0]);
                 }
             }
             Run::Old(run) => {
@@ -444,7 +452,8 @@ impl Vector {
     }
 
     fn write(&self, wave: &mut Wave, kind: Type, lane: usize, value: u64) {
-        let value = if self.scale != 0 || self.clamp { self.scaled(kind, value) } else { value };
+        let changes = kind.is_float() && (self.scale != 0 || self.clamp);
+        let value = if changes { self.scaled(kind, value) } else { value };
         let Some(sdwa) = self.sdwa.filter(|sdwa| sdwa.to != Part::WHOLE) else {
             wave.set_vector_words(self.to, kind.words(), lane, value);
             return;

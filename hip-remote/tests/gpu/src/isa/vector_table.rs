@@ -9,6 +9,8 @@ pub type Sources = [u64; 3];
 #[derive(Clone, Copy)]
 pub enum Run {
     Lane(fn(Sources) -> u64),
+    /// The second function ends at the type's bounds: it is the one that clamps.
+    Bounded(fn(Sources) -> u64, fn(Sources) -> u64),
     /// The last source is the destination's old value.
     Old(fn(Sources) -> u64),
     /// With the carry, whose mask of lanes goes to a pair of scalar registers.
@@ -389,9 +391,33 @@ pub static VOP2: &[Row] = &[
     lane(0x20, "v_sub_f16", H3, |[a, b, _]| oh(h(a) - h(b))),
     lane(0x21, "v_subrev_f16", H3, |[a, b, _]| oh(h(b) - h(a))),
     lane(0x22, "v_mul_f16", H3, |[a, b, _]| oh(h(a) * h(b))),
-    lane(0x26, "v_add_u16", S3, |[a, b, _]| a.wrapping_add(b) & 0xffff),
-    lane(0x27, "v_sub_u16", S3, |[a, b, _]| a.wrapping_sub(b) & 0xffff),
-    lane(0x28, "v_subrev_u16", S3, |[a, b, _]| b.wrapping_sub(a) & 0xffff),
+    row(
+        0x26,
+        "v_add_u16",
+        S3,
+        Run::Bounded(
+            |[a, b, _]| u64::from((a as u16).wrapping_add(b as u16)),
+            |[a, b, _]| u64::from((a as u16).saturating_add(b as u16)),
+        ),
+    ),
+    row(
+        0x27,
+        "v_sub_u16",
+        S3,
+        Run::Bounded(
+            |[a, b, _]| u64::from((a as u16).wrapping_sub(b as u16)),
+            |[a, b, _]| u64::from((a as u16).saturating_sub(b as u16)),
+        ),
+    ),
+    row(
+        0x28,
+        "v_subrev_u16",
+        S3,
+        Run::Bounded(
+            |[a, b, _]| u64::from((b as u16).wrapping_sub(a as u16)),
+            |[a, b, _]| u64::from((b as u16).saturating_sub(a as u16)),
+        ),
+    ),
     lane(0x29, "v_mul_lo_u16", S3, |[a, b, _]| ((a & 0xffff) * (b & 0xffff)) & 0xffff),
     lane(0x2a, "v_lshlrev_b16", S3, |[a, b, _]| b << (a & 15) & 0xffff),
     lane(0x2b, "v_lshrrev_b16", S3, |[a, b, _]| (b & 0xffff) >> (a & 15)),
@@ -403,9 +429,24 @@ pub static VOP2: &[Row] = &[
     lane(0x31, "v_min_u16", S3, |[a, b, _]| u64::from((a as u16).min(b as u16))),
     lane(0x32, "v_min_i16", S3, |[a, b, _]| u64::from((a as i16).min(b as i16) as u16)),
     lane(0x33, "v_ldexp_f16", H3, |[a, b, _]| oh(ldexp(f64::from(h(a)), i32::from(b as i16)) as f32)),
-    lane(0x34, "v_add_u32", W3, |[a, b, _]| ou(u(a).wrapping_add(u(b)))),
-    lane(0x35, "v_sub_u32", W3, |[a, b, _]| ou(u(a).wrapping_sub(u(b)))),
-    lane(0x36, "v_subrev_u32", W3, |[a, b, _]| ou(u(b).wrapping_sub(u(a)))),
+    row(
+        0x34,
+        "v_add_u32",
+        W3,
+        Run::Bounded(|[a, b, _]| ou(u(a).wrapping_add(u(b))), |[a, b, _]| ou(u(a).saturating_add(u(b)))),
+    ),
+    row(
+        0x35,
+        "v_sub_u32",
+        W3,
+        Run::Bounded(|[a, b, _]| ou(u(a).wrapping_sub(u(b))), |[a, b, _]| ou(u(a).saturating_sub(u(b)))),
+    ),
+    row(
+        0x36,
+        "v_subrev_u32",
+        W3,
+        Run::Bounded(|[a, b, _]| ou(u(b).wrapping_sub(u(a))), |[a, b, _]| ou(u(b).saturating_sub(u(a)))),
+    ),
     old(0x3b, "v_fmac_f32", F3, |[a, b, c]| of(f(a).mul_add(f(b), f(c)))),
     lane(0x3d, "v_xnor_b32", W3, |[a, b, _]| ou(!(u(a) ^ u(b)))),
 ];
@@ -561,10 +602,36 @@ pub static VOP3: &[Row] = &[
         let short = |value: u64| u64::from(i(value).clamp(-0x8000, 0x7fff) as u16);
         short(a) | short(b) << 16
     }),
-    lane(0x29c, "v_add_i32", W3, |[a, b, _]| ou(u(a).wrapping_add(u(b)))),
-    lane(0x29d, "v_sub_i32", W3, |[a, b, _]| ou(u(a).wrapping_sub(u(b)))),
-    lane(0x29e, "v_add_i16", S3, |[a, b, _]| a.wrapping_add(b) & 0xffff),
-    lane(0x29f, "v_sub_i16", S3, |[a, b, _]| a.wrapping_sub(b) & 0xffff),
+    row(
+        0x29c,
+        "v_add_i32",
+        W3,
+        Run::Bounded(|[a, b, _]| oi(i(a).wrapping_add(i(b))), |[a, b, _]| oi(i(a).saturating_add(i(b)))),
+    ),
+    row(
+        0x29d,
+        "v_sub_i32",
+        W3,
+        Run::Bounded(|[a, b, _]| oi(i(a).wrapping_sub(i(b))), |[a, b, _]| oi(i(a).saturating_sub(i(b)))),
+    ),
+    row(
+        0x29e,
+        "v_add_i16",
+        S3,
+        Run::Bounded(
+            |[a, b, _]| u64::from((a as i16).wrapping_add(b as i16) as u16),
+            |[a, b, _]| u64::from((a as i16).saturating_add(b as i16) as u16),
+        ),
+    ),
+    row(
+        0x29f,
+        "v_sub_i16",
+        S3,
+        Run::Bounded(
+            |[a, b, _]| u64::from((a as i16).wrapping_sub(b as i16) as u16),
+            |[a, b, _]| u64::from((a as i16).saturating_sub(b as i16) as u16),
+        ),
+    ),
     lane(0x2a0, "v_pack_b32_f16", &[B32, F16, F16], |[a, b, _]| a & 0xffff | (b & 0xffff) << 16),
     lane(0x2a1, "v_mul_legacy_f32", F3, |[a, b, _]| {
         of(if f(a) == 0.0 || f(b) == 0.0 { 0.0 } else { f(a) * f(b) })
