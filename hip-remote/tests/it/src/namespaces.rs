@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use crate::is_alive;
+
 /// Names that no other run has. Dropping it removes both namespaces, and with them the cable.
 #[derive(Debug)]
 pub struct Namespaces {
@@ -14,6 +16,7 @@ impl Namespaces {
     pub const WORKER: &str = "10.111.0.2";
 
     pub fn new() -> Self {
+        remove_those_of_the_dead();
         let pid = std::process::id();
         let both = Self { client: format!("hip-c-{pid}"), worker: format!("hip-w-{pid}") };
         ip(&format!("netns add {}", both.client));
@@ -50,6 +53,18 @@ impl Default for Namespaces {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         for name in [&self.client, &self.worker] {
+            let _ = Command::new("ip").args(["netns", "delete", name]).status();
+        }
+    }
+}
+
+/// A run that was killed leaves its own.
+fn remove_those_of_the_dead() {
+    let listed = Command::new("ip").args(["netns", "list"]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    for name in listed.lines().filter_map(|line| line.split(' ').next()) {
+        let pid = name.strip_prefix("hip-c-").or_else(|| name.strip_prefix("hip-w-"));
+        if pid.and_then(|pid| pid.parse().ok()).is_some_and(|pid| !is_alive(pid)) {
             let _ = Command::new("ip").args(["netns", "delete", name]).status();
         }
     }
