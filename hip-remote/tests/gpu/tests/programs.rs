@@ -148,3 +148,22 @@ fn the_environment_shapes_the_gpu() {
     fs::remove_file(&report).expect("the report");
     assert_eq!(text, "allocations 0\npinned 0\nregistered 0\nstreams 0\nevents 0\nmodules 0\n");
 }
+
+/// The symbols that a library gives, with their versions.
+fn symbols(library: &Path) -> Vec<String> {
+    let output =
+        Command::new("nm").args(["-D", "--defined-only", "--with-symbol-versions"]).arg(library).output();
+    let output = output.expect("nm: install it by apt-get install binutils");
+    assert!(output.status.success(), "{}", printed(&output));
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.lines().filter_map(|line| line.rsplit(' ').next().map(str::to_string)).collect()
+}
+
+#[test]
+fn each_symbol_has_the_version_that_debian_gives_it() {
+    let real = symbols(Path::new("/usr/lib/x86_64-linux-gnu/libamdhip64.so.5"));
+    let ours = symbols(&test_gpu::library());
+    assert!(ours.len() > 100, "{ours:?}");
+    let others: Vec<_> = ours.iter().filter(|symbol| !real.contains(symbol)).collect();
+    assert!(others.is_empty(), "Debian's library does not have {others:?}");
+}

@@ -2,18 +2,22 @@
 //!
 //! The encodings are those of AMD's "Instinct MI200" ISA guide. A test compares each row of the tables with llvm-mc.
 
-pub mod access;
-pub mod buffer;
-pub mod compare;
-pub mod flat;
-pub mod half;
-pub mod local;
+mod access;
+mod buffer;
+mod compare;
+mod dpp;
+mod flat;
+mod half;
+mod local;
+mod numbers;
 pub mod operand;
-pub mod packed;
-pub mod scalar;
-pub mod scalar_memory;
-pub mod vector;
-pub mod vector_table;
+mod packed;
+mod scalar;
+mod scalar_memory;
+mod scalar_table;
+mod sdwa;
+mod vector;
+mod vector_table;
 
 use crate::fault::Fault;
 use crate::memory::View;
@@ -109,7 +113,7 @@ impl Instruction {
 
 /// The names of all instructions that the tables have, without the suffix of an encoding.
 pub fn names() -> Vec<String> {
-    let fixed = scalar::names()
+    let fixed = scalar_table::names()
         .chain(scalar_memory::names())
         .chain(vector_table::names())
         .chain(packed::names())

@@ -1,10 +1,7 @@
 //! What each vector instruction does with a lane's sources (VOP1, VOP2, VOP3).
 
-use super::half;
+use super::numbers::*;
 use super::operand::Type::{self, B16, B32, B64, F16, F32, F64};
-
-/// A lane's sources, as their types say; what is not named is 0.
-pub type Sources = [u64; 3];
 
 #[derive(Clone, Copy)]
 pub enum Run {
@@ -53,220 +50,6 @@ const fn lane(code: u32, name: &'static str, types: &'static [Type], run: fn(Sou
 
 const fn old(code: u32, name: &'static str, types: &'static [Type], run: fn(Sources) -> u64) -> Row {
     row(code, name, types, Run::Old(run))
-}
-
-fn f(bits: u64) -> f32 {
-    f32::from_bits(bits as u32)
-}
-
-fn d(bits: u64) -> f64 {
-    f64::from_bits(bits)
-}
-
-fn h(bits: u64) -> f32 {
-    half::to_f32(bits as u16)
-}
-
-fn i(bits: u64) -> i32 {
-    bits as i32
-}
-
-fn u(bits: u64) -> u32 {
-    bits as u32
-}
-
-fn of(value: f32) -> u64 {
-    u64::from(value.to_bits())
-}
-
-fn od(value: f64) -> u64 {
-    value.to_bits()
-}
-
-fn oh(value: f32) -> u64 {
-    u64::from(half::from_f32(value))
-}
-
-fn oi(value: i32) -> u64 {
-    u64::from(value as u32)
-}
-
-fn ou(value: u32) -> u64 {
-    u64::from(value)
-}
-
-/// Rounds twice, and takes subnormal numbers for zeroes (MI200 ISA, V_MAD_F32).
-fn multiply_and_add(a: f32, b: f32, c: f32) -> u64 {
-    let flushed = |value: f32| if value.is_subnormal() { 0f32.copysign(value) } else { value };
-    of(flushed(flushed(flushed(a) * flushed(b)) + flushed(c)))
-}
-
-/// A number of 24 bits, with its sign.
-fn i24(bits: u64) -> i64 {
-    i64::from((bits as i32) << 8 >> 8)
-}
-
-fn u24(bits: u64) -> u64 {
-    bits & 0xff_ffff
-}
-
-fn fract(value: f64) -> f64 {
-    (value - value.floor()).min(1.0 - f64::EPSILON / 2.0)
-}
-
-fn fract32(value: f32) -> f32 {
-    (value - value.floor()).min(1.0 - f32::EPSILON / 2.0)
-}
-
-/// Two to the power, and a product with it that is rounded once.
-pub fn ldexp(value: f64, power: i32) -> f64 {
-    let mut value = value;
-    let mut power = power.clamp(-2200, 2200);
-    while power > 1000 {
-        value *= 2f64.powi(1000);
-        power -= 1000;
-    }
-    // Steps downwards stay normal until the last one, so that no step but it rounds.
-    while power < -1000 {
-        if value.abs() < 1.0 {
-            return value * 2f64.powi(-1000) * 2f64.powi(-1000);
-        }
-        value *= 2f64.powi(-1000);
-        power += 1000;
-    }
-    if power < -500 { value * 2f64.powi(power + 500) * 2f64.powi(-500) } else { value * 2f64.powi(power) }
-}
-
-/// The exponent and the fraction, which is at least a half.
-fn frexp(value: f64) -> (f64, i32) {
-    if value == 0.0 || !value.is_finite() {
-        return (value, 0);
-    }
-    let scaled = if value.abs() < f64::MIN_POSITIVE { value * 2f64.powi(64) } else { value };
-    let correction = if value.abs() < f64::MIN_POSITIVE { -64 } else { 0 };
-    let bits = scaled.to_bits();
-    let exponent = (bits >> 52 & 0x7ff) as i32 - 1022;
-    (f64::from_bits(bits & !(0x7ff << 52) | 1022 << 52), exponent + correction)
-}
-
-fn exponent32(bits: u64) -> i32 {
-    (bits >> 23 & 0xff) as i32
-}
-
-fn exponent64(bits: u64) -> i32 {
-    (bits >> 52 & 0x7ff) as i32
-}
-
-fn subnormal32(value: f32) -> bool {
-    value != 0.0 && value.abs() < f32::MIN_POSITIVE
-}
-
-fn subnormal64(value: f64) -> bool {
-    value != 0.0 && value.abs() < f64::MIN_POSITIVE
-}
-
-/// Scales what is divided or divides, so that no step of the division leaves the numbers' range (MI200 ISA,
-/// V_DIV_SCALE_F32). The sources are what is scaled, the denominator and the numerator.
-fn divide_scale32([value, below, above]: Sources) -> (u64, bool) {
-    let up = of(ldexp(f64::from(f(value)), 64) as f32);
-    let down = of(ldexp(f64::from(f(value)), -64) as f32);
-    if f(below) == 0.0 || f(above) == 0.0 {
-        return (of(f32::NAN), false);
-    }
-    if exponent32(above) - exponent32(below) >= 96 {
-        return (if u(value) == u(below) { up } else { value }, true);
-    }
-    if subnormal32(f(below)) {
-        return (up, false);
-    }
-    let (inverse, quotient) = (1.0 / f64::from(f(below)), f64::from(f(above)) / f64::from(f(below)));
-    let tiny = |value: f64| value != 0.0 && value.abs() < f64::from(f32::MIN_POSITIVE);
-    match (tiny(inverse), tiny(quotient)) {
-        (true, true) => (if u(value) == u(below) { up } else { value }, true),
-        (true, false) => (down, false),
-        (false, true) => (if u(value) == u(above) { up } else { value }, true),
-        (false, false) if exponent32(above) <= 23 => (up, false),
-        (false, false) => (value, false),
-    }
-}
-
-fn divide_scale64([value, below, above]: Sources) -> (u64, bool) {
-    let up = od(ldexp(d(value), 128));
-    if d(below) == 0.0 || d(above) == 0.0 {
-        return (od(f64::NAN), false);
-    }
-    if exponent64(above) - exponent64(below) >= 768 {
-        return (if value == below { up } else { value }, true);
-    }
-    if subnormal64(d(below)) {
-        return (up, false);
-    }
-    match (subnormal64(1.0 / d(below)), subnormal64(d(above) / d(below))) {
-        (true, true) => (if value == below { up } else { value }, true),
-        (true, false) => (od(ldexp(d(value), -128)), false),
-        (false, true) => (if value == above { up } else { value }, true),
-        (false, false) if exponent64(above) <= 53 => (up, false),
-        (false, false) => (value, false),
-    }
-}
-
-/// The quotient, with its special cases (V_DIV_FIXUP). The sources are the quotient, the denominator, the numerator.
-fn divide_fixup(quotient: f64, below: f64, above: f64, underflows: bool, overflows: bool) -> f64 {
-    let sign = if below.is_sign_negative() ^ above.is_sign_negative() { -1.0 } else { 1.0 };
-    if above.is_nan() {
-        above
-    } else if below.is_nan() {
-        below
-    } else if (below == 0.0 && above == 0.0) || (below.is_infinite() && above.is_infinite()) {
-        -f64::NAN
-    } else if below == 0.0 || above.is_infinite() || overflows {
-        sign * f64::INFINITY
-    } else if below.is_infinite() || above == 0.0 || underflows {
-        sign * 0.0
-    } else {
-        quotient.abs() * sign
-    }
-}
-
-fn clamp_unsigned(value: f64) -> u64 {
-    // `as` of Rust ends at the bounds and makes 0 of what is no number, as the instruction does.
-    ou(value as u32)
-}
-
-fn median<T: PartialOrd + Copy>([a, b, c]: [T; 3]) -> T {
-    let (low, high) = if a < b { (a, b) } else { (b, a) };
-    if c < low {
-        low
-    } else if c > high {
-        high
-    } else {
-        c
-    }
-}
-
-/// A byte of two words, or 0 or 255, as a selector says (V_PERM_B32).
-fn permuted(high: u32, low: u32, selector: u8) -> u32 {
-    let bytes = u64::from(high) << 32 | u64::from(low);
-    let sign = |bit: u32| if bytes >> bit & 1 == 1 { 0xff } else { 0 };
-    match selector {
-        0..=7 => (bytes >> (8 * selector) & 0xff) as u32,
-        8 => sign(15),
-        9 => sign(31),
-        10 => sign(47),
-        11 => sign(63),
-        12 => 0,
-        _ => 0xff,
-    }
-}
-
-fn bits(value: u32, from: u64, width: u64) -> u32 {
-    let (from, width) = (from & 31, width & 31);
-    (value >> from) & ((1u64 << width) - 1) as u32
-}
-
-/// The angle counts whole turns.
-fn turn(angle: f32) -> f64 {
-    f64::from(angle) * std::f64::consts::TAU
 }
 
 const FF: &[Type] = &[F32, F32];
@@ -384,9 +167,9 @@ pub static VOP2: &[Row] = &[
     row(0x19, "v_add_co_u32", W3, Run::Carry(|a, b, _| a.overflowing_add(b))),
     row(0x1a, "v_sub_co_u32", W3, Run::Carry(|a, b, _| a.overflowing_sub(b))),
     row(0x1b, "v_subrev_co_u32", W3, Run::Carry(|a, b, _| b.overflowing_sub(a))),
-    row(0x1c, "v_addc_co_u32", W3, Run::Carried(u32::carrying_add_)),
-    row(0x1d, "v_subb_co_u32", W3, Run::Carried(|a, b, c| a.borrowing_sub_(b, c))),
-    row(0x1e, "v_subbrev_co_u32", W3, Run::Carried(|a, b, c| b.borrowing_sub_(a, c))),
+    row(0x1c, "v_addc_co_u32", W3, Run::Carried(add_with_carry)),
+    row(0x1d, "v_subb_co_u32", W3, Run::Carried(subtract_with_borrow)),
+    row(0x1e, "v_subbrev_co_u32", W3, Run::Carried(|a, b, c| subtract_with_borrow(b, a, c))),
     lane(0x1f, "v_add_f16", H3, |[a, b, _]| oh(h(a) + h(b))),
     lane(0x20, "v_sub_f16", H3, |[a, b, _]| oh(h(a) - h(b))),
     lane(0x21, "v_subrev_f16", H3, |[a, b, _]| oh(h(b) - h(a))),
@@ -450,24 +233,6 @@ pub static VOP2: &[Row] = &[
     old(0x3b, "v_fmac_f32", F3, |[a, b, c]| of(f(a).mul_add(f(b), f(c)))),
     lane(0x3d, "v_xnor_b32", W3, |[a, b, _]| ou(!(u(a) ^ u(b)))),
 ];
-
-/// Sums with a carry in and out.
-trait Carrying: Sized {
-    fn carrying_add_(self, other: Self, carry: bool) -> (Self, bool);
-    fn borrowing_sub_(self, other: Self, borrow: bool) -> (Self, bool);
-}
-
-impl Carrying for u32 {
-    fn carrying_add_(self, other: u32, carry: bool) -> (u32, bool) {
-        let sum = u64::from(self) + u64::from(other) + u64::from(carry);
-        (sum as u32, sum >> 32 != 0)
-    }
-
-    fn borrowing_sub_(self, other: u32, borrow: bool) -> (u32, bool) {
-        let less = u64::from(other) + u64::from(borrow);
-        (u64::from(self).wrapping_sub(less) as u32, less > u64::from(self))
-    }
-}
 
 const F4: &[Type] = &[F32, F32, F32, F32];
 const D4: &[Type] = &[F64, F64, F64, F64];
