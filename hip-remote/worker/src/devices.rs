@@ -5,10 +5,20 @@ use hip_protocol::calls::*;
 use crate::hip::{INVALID_DEVICE, Status};
 use crate::locked::locked;
 use crate::serving::Serving;
-use crate::session::{Answer, Request};
+use crate::session::{Answer, Request, Session};
 
 /// So many streams are asked whether they are idle before a thread waits for them.
 const FEW: usize = 8;
+
+impl Session {
+    fn memory_info(&self, device: i32) -> Result<Memory, Status> {
+        let (free, total) = self.hip.memory_info()?;
+        let tables = locked(&self.tables);
+        let (limit, allocated) = (tables.limit(), tables.allocated(device));
+        let (free, total) = (free as u64, total as u64);
+        Ok(Memory { free: free.min(limit.saturating_sub(allocated)), total: total.min(limit) })
+    }
+}
 
 impl Serving {
     pub fn device_count(&mut self, _: &Request, _: DeviceCount) -> Answer<Count> {
@@ -35,11 +45,15 @@ impl Serving {
     }
 
     pub fn memory_info(&mut self, request: &Request, _: MemoryInfo) -> Answer<Memory> {
-        let (free, total) = self.session.hip.memory_info()?;
-        let tables = locked(&self.session.tables);
-        let (limit, allocated) = (tables.limit(), tables.allocated(request.lane.device()));
-        let (free, total) = (free as u64, total as u64);
-        Ok(Some(Memory { free: free.min(limit.saturating_sub(allocated)), total: total.min(limit) }))
+        let device = request.lane.device();
+        if self.session.releases.is_idle() {
+            return self.session.memory_info(device).map(Some);
+        }
+        // A program that has freed memory counts it as free.
+        self.later(request, move |session| {
+            session.releases.wait();
+            session.memory_info(device)
+        })
     }
 
     pub fn set_device(&mut self, request: &Request, call: SetDevice) -> Answer<()> {
