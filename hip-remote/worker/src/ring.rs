@@ -5,9 +5,8 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
 
 use hip_protocol::calls::{Call as _, Credit};
 use hip_protocol::envelope::Envelope;
@@ -24,9 +23,6 @@ const ALIGNMENT: usize = 64;
 const ALIGNED: usize = 4096;
 /// After so many bytes an event is recorded, so that credit comes back while a copy goes on.
 const BATCH: usize = 256 * 1024;
-/// How long credit may wait for more. A client that waits for it has a window's other bytes still on their way.
-const SOON: Duration = Duration::from_micros(300);
-
 /// Bytes of chunks whose credit the client has not got back.
 pub type UnderWay = Arc<AtomicU64>;
 
@@ -127,28 +123,21 @@ impl Ring {
     }
 }
 
-/// Gives space back batch by batch, and credit as soon as it is a good part of the window, or no more comes.
+/// Gives space back batch by batch, and credit when it is a good part of the window.
 fn give_back(session: &Session, closed: &Receiver<Closed>, used: &Used, under_way: &UnderWay, enough: u64) {
     let mut credit = 0;
-    loop {
-        // Each message wakes the client, which most often has credit left.
-        let patience = if credit == 0 { Duration::MAX } else { SOON };
-        match closed.recv_timeout(patience) {
-            Ok((batch, recorded)) => {
-                let ended = recorded.as_ref().map(Recorded::wait);
-                if !matches!(ended, Some(Ok(()))) {
-                    // A chunk's memory must not change under its copy. The client is told at its next wait.
-                    let _ = session.use_device(batch.stream.0).and_then(|()| session.hip.device_sync());
-                }
-                *locked(&used.0) -= batch.space;
-                used.1.notify_one();
-                credit += batch.bytes as u64;
-                if credit < enough {
-                    continue;
-                }
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
+    while let Ok((batch, recorded)) = closed.recv() {
+        let ended = recorded.as_ref().map(Recorded::wait);
+        if !matches!(ended, Some(Ok(()))) {
+            // A chunk's memory must not change under its copy. The client is told at its next wait.
+            let _ = session.use_device(batch.stream.0).and_then(|()| session.hip.device_sync());
+        }
+        *locked(&used.0) -= batch.space;
+        used.1.notify_one();
+        credit += batch.bytes as u64;
+        // Each message wakes the client. What is kept leaves it room for a chunk in any window.
+        if credit < enough {
+            continue;
         }
         under_way.fetch_sub(credit, Ordering::Relaxed);
         let mut out = Vec::new();

@@ -19,6 +19,10 @@ const END: usize = 3;
 
 macro_rules! functions {
     ($($field:ident = $symbol:literal ($($argument:ty),*);)*) => {
+        /// What each library must have, beside one function for properties.
+        #[cfg(test)]
+        const SYMBOLS: &[&CStr] = &[$($symbol),*];
+
         struct Functions {$($field: unsafe extern "C" fn($($argument),*) -> i32,)*}
 
         impl Functions {
@@ -457,5 +461,29 @@ impl Hip {
     pub fn event_elapsed(&self, start: u64, stop: u64) -> Result<f32, Status> {
         // SAFETY: see above.
         self.get(|f, to| unsafe { (f.event_elapsed)(to, start, stop) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use hip_abi::release::Release;
+    use hip_abi::symbols;
+
+    use super::*;
+
+    #[test]
+    fn the_libraries_of_every_release_have_what_the_worker_asks_for() {
+        for (release, properties) in [
+            (Release::Rocm5, c"hipGetDeviceProperties"),
+            (Release::Rocm6, c"hipGetDevicePropertiesR0600"),
+            (Release::Rocm7, c"hipGetDevicePropertiesR0600"),
+        ] {
+            let exported: HashSet<&str> = symbols::of(release).map(|symbol| symbol.name).collect();
+            for symbol in SYMBOLS.iter().chain([&properties]) {
+                assert!(exported.contains(symbol.to_str().unwrap()), "{release:?} has no {symbol:?}");
+            }
+        }
     }
 }

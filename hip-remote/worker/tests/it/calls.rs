@@ -258,3 +258,24 @@ fn the_librarys_own_error_reaches_a_client_where_there_is_no_gpu() {
     assert_eq!(client.call(DeviceCount {}).map(drop), Err(Failed::Now(100)));
     assert!(matches!(client.call(Malloc { bytes: 1 }), Err(Failed::Now(_))));
 }
+
+#[test]
+fn chunks_of_several_copies_come_in_any_order_of_the_copies() {
+    let worker = Worker::start(&[], &[]);
+    let mut client = worker.client();
+    let bytes = pattern(3 << 20);
+    let half = 100_000;
+    let pointers = [0; 3].map(|_| client.malloc(1 << 20));
+    let parts: Vec<&[u8]> = bytes.chunks(1 << 20).collect();
+    let ids = pointers.map(|pointer| client.send(to(pointer, 1 << 20, 0), 0, &[]));
+    for (id, part) in ids.iter().zip(&parts) {
+        client.chunk(HostToDevice::OP, *id, &part[..half]).unwrap();
+    }
+    for (id, part) in ids.iter().zip(&parts).rev() {
+        client.chunk(HostToDevice::OP, *id, &part[half..]).unwrap();
+        client.reply::<HostToDevice>(*id).unwrap();
+    }
+    for (pointer, part) in pointers.iter().zip(&parts) {
+        assert!(client.get(*pointer, 1 << 20) == *part);
+    }
+}
