@@ -229,8 +229,13 @@ impl Read for Hands<'_> {
 
 impl Write for Hands<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.socket.send(&mut [IoSlice::new(bytes)]).map_err(std::io::Error::other)?;
-        Ok(bytes.len())
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    /// All slices: rustls writes once before it gives up, and its alert may be the last of several.
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> std::io::Result<usize> {
+        self.socket.send(&mut slices.to_vec()).map_err(std::io::Error::other)?;
+        Ok(slices.iter().map(|slice| slice.len()).sum())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
