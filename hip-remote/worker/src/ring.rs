@@ -1,6 +1,6 @@
 //! Pinned memory through which copies to devices pass, in the order in which they came.
 //!
-//! The reader puts chunks in, the library copies them to a device, and a thread of the ring's own gives their space and
+//! The reader puts chunks in, and the library copies them to a device. A thread of the ring's own gives their space and
 //! their credit back. Chunks of one stream in a row share an event: it comes after all of them.
 
 use std::ops::Range;
