@@ -36,7 +36,10 @@ struct Process {
     control: UnixStream,
     since: Instant,
     is_client: bool,
+    /// It said so, or was killed for good reason.
     has_ended: bool,
+    /// Its way to this process is closed: it is gone as soon as the kernel has taken it down.
+    is_silent: bool,
     counted: Counted,
 }
 
@@ -65,7 +68,8 @@ pub fn run(options: &Serve) -> Result<(), String> {
     loop {
         let mut watched = vec![PollFd::new(&signalled, PollFlags::IN)];
         watched.extend(listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN)));
-        watched.extend(processes.iter().map(|process| PollFd::new(&process.control, PollFlags::IN)));
+        let speaking = processes.iter().filter(|process| !process.is_silent);
+        watched.extend(speaking.map(|process| PollFd::new(&process.control, PollFlags::IN)));
         if poll(&mut watched, Some(&TICK)).is_err() {
             continue;
         }
@@ -77,7 +81,8 @@ pub fn run(options: &Serve) -> Result<(), String> {
         let spoke: Vec<bool> = ready.collect();
         let clients = processes.iter().filter(|process| process.is_client && !process.has_ended).count();
         let mut free = usize::try_from(options.clients).unwrap_or(usize::MAX).saturating_sub(clients);
-        for (process, _) in processes.iter_mut().zip(spoke).filter(|(_, spoke)| *spoke) {
+        let speaking = processes.iter_mut().filter(|process| !process.is_silent);
+        for (process, _) in speaking.zip(spoke).filter(|(_, spoke)| *spoke) {
             process.hear(&mut free, &mut metrics);
         }
         processes.retain_mut(|process| process.is_alive(&mut metrics));
@@ -140,6 +145,7 @@ impl Process {
             since: Instant::now(),
             is_client: false,
             has_ended: false,
+            is_silent: false,
             counted: Counted::default(),
         })
     }
@@ -167,12 +173,13 @@ impl Process {
         }
     }
 
+    /// Ends the process. A GPU that hangs may keep it in the kernel: nobody waits for that here.
     fn end(&mut self) {
-        // A process that has ended by itself gets no signal: it stays in the table until it is waited for.
-        if !matches!(self.child.try_wait(), Ok(Some(_))) && !self.is_ending() {
+        self.is_silent = true;
+        if !self.is_ending() {
+            self.has_ended = true;
             let _ = self.child.kill();
         }
-        self.has_ended |= self.child.wait().is_ok_and(|status| status.signal().is_none());
     }
 
     /// Whether the process only needs a moment: its way to the parent closes shortly before it is gone.
@@ -189,7 +196,7 @@ impl Process {
 
     /// Whether the process still runs. What it did is added up when it is gone.
     fn is_alive(&mut self, metrics: &mut Metrics) -> bool {
-        if !self.is_client && self.since.elapsed() > STRANGE {
+        if !self.is_client && !self.is_silent && self.since.elapsed() > STRANGE {
             self.end();
         }
         let Ok(Some(status)) = self.child.try_wait() else { return true };
