@@ -116,7 +116,7 @@ calls! {
     /// Fills `height` rows of `width` elements of `element` bytes (1, 2 or 4). One-way where the program does not wait.
     Memset = 0x0012 { pointer: u64, pitch: u64, value: u32, element: u32, width: u64, height: u64, stream: u64 } -> Nothing {}
     /// Writes rows to a device. [`crate::envelope::CHUNK`]s with this request's id follow, with the rows one after the other
-    /// without gaps, each chunk of whole rows, or a part of the one row. The reply comes when the copy has ended.
+    /// without gaps; a chunk may end within a row. The reply comes when the copy has ended.
     HostToDevice = 0x0020 { pointer: u64, pitch: u64, width: u64, height: u64, stream: u64 } -> Nothing {}
     /// Reads rows from a device. Chunks with this request's id follow, as for [`HostToDevice`], before the reply. With
     /// [`crate::envelope::NO_REPLY`] the chunks come before the reply of the first wait that covers the copy.

@@ -13,7 +13,6 @@ pub const PREFIX: usize = header::SIZE + envelope::SIZE;
 pub const MAX_CHUNK: usize = 1024 * 1024;
 
 /// Appends a message: its prefix, its fields and its variable bytes.
-///
 pub fn put(op: u16, id: u32, envelope: Envelope, fields: &impl Field, variable: &[u8], out: &mut Vec<u8>) {
     let begin = out.len();
     out.extend_from_slice(&[0; PREFIX]);

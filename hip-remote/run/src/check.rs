@@ -7,10 +7,10 @@ use std::time::Duration;
 use hip_abi::errors;
 use hip_abi::properties::{Layout, range};
 use hip_abi::release::Release;
-use hip_protocol::calls::{Call, Close, DeviceProperties, Hello, MemoryInfo, SetDevice, Welcome};
-use hip_protocol::envelope::{ERROR, NO_REPLY};
+use hip_protocol::calls::{Call, DeviceCount, DeviceProperties, Hello, MemoryInfo, SetDevice, Welcome};
+use hip_protocol::envelope::NO_REPLY;
 use hip_protocol::message;
-use hip_transport::{Address, ClientKey, Error, Reader, Writer, connect};
+use hip_transport::{Address, ClientKey, Error, Reader, Unanswered, Writer, ask, connect, printable};
 
 /// A worker that says nothing for so long is told as one.
 const TIME: Duration = Duration::from_secs(10);
@@ -35,10 +35,15 @@ fn worker(address: &Address, key: Option<&ClientKey>) -> Result<String, Error> {
     let (reader, writer) = connect(address, key, TIME)?;
     reader.set_silence(Some(TIME))?;
     let mut worker = Worker { reader, writer };
-    let token = key.map(ClientKey::token).unwrap_or_default();
+    let token = key.map(|key| key.token(address)).unwrap_or_default();
     let (welcome, version) =
         worker.ask(&Hello { token, pid: std::process::id(), memory: 0 }, b"rocworker-hip-run --check")?;
     let Welcome { driver, devices, .. } = welcome;
+    if devices == 0 {
+        // The worker's library has a reason.
+        worker.ask(&DeviceCount {}, b"")?;
+        return Err(Error::Failed(format!("{} has no device", worker.reader.peer())));
+    }
     let mut text = format!(
         "{address}: rocworker-hip-worker {}, HIP {}, {devices} {}\n",
         printable(&version),
@@ -79,35 +84,14 @@ impl Worker {
 
     /// A call's reply and its variable bytes.
     fn ask<C: Call>(&mut self, call: &C, variable: &[u8]) -> Result<(C::Reply, Vec<u8>), Error> {
-        let mut bytes = Vec::new();
-        message::request(call, 1, 0, 0, variable, &mut bytes);
-        self.writer.write(&mut [IoSlice::new(&bytes)])?;
-        let peer = self.reader.peer().to_owned();
-        loop {
-            let message = self.reader.next()?;
-            let payload = self.reader.bytes(message.length)?;
-            if message.op == Close::OP {
-                return Err(Error::Failed(format!("{peer} refused: {}", printable(payload))));
+        ask(&mut self.reader, &mut self.writer, call, variable).map_err(|why| match why {
+            Unanswered::Connection(why) => why,
+            Unanswered::Hip(status) => {
+                let name = errors::name(Release::Rocm7, status).to_string_lossy();
+                Error::Failed(format!("{} answers {name} ({status})", self.reader.peer()))
             }
-            if message.op != C::OP {
-                continue;
-            }
-            if message.envelope.has(ERROR) {
-                let name = errors::name(Release::Rocm7, message.envelope.status).to_string_lossy();
-                return Err(Error::Failed(format!("{peer} answered {name} ({})", message.envelope.status)));
-            }
-            let fields = message::fields(C::OP, payload);
-            let (reply, variable) =
-                fields.map_err(|why| Error::Failed(format!("{peer} answered wrongly: {why}")))?;
-            return Ok((reply, variable.to_vec()));
-        }
+        })
     }
-}
-
-/// Text of the worker until its first zero, without what could steer a terminal.
-fn printable(bytes: impl AsRef<[u8]>) -> String {
-    let text = bytes.as_ref().split(|&byte| byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(text).chars().filter(|c| !c.is_control()).collect()
 }
 
 /// HIP counts 10,000,000 a major and 100,000 a minor version (hip_version.h).
@@ -125,8 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_workers_text_and_numbers_are_shown_as_people_read_them() {
-        assert_eq!(printable(b"AMD\x1b[31m MI\0rest"), "AMD[31m MI");
+    fn a_workers_numbers_are_shown_as_people_read_them() {
         assert_eq!(hip_version(50_221_153), "5.2.21153");
         assert_eq!(gib(64 << 30), "64.0 GiB");
     }

@@ -1,13 +1,14 @@
 //! How a connection begins.
 
+use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hip_protocol::header::MAGIC;
-use rustix::net::RecvFlags;
+use rustix::net::{self, AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::refuse::refuse_and_wait;
 use crate::socket::Socket;
@@ -23,14 +24,17 @@ pub fn connect(address: &Address, key: Option<&ClientKey>, time: Duration) -> Re
     let peer = format!("the worker {address}");
     let failed = |why: &dyn std::fmt::Display| Error::Failed(format!("No connection to {peer}: {why}"));
     let (descriptor, key) = match address {
-        Address::Unix(path) => (OwnedFd::from(UnixStream::connect(path).map_err(|why| failed(&why))?), None),
+        Address::Unix(path) => (unix(path, time).map_err(|why| failed(&io::Error::from(why)))?, None),
         Address::Tcp { host, port } => {
             let mut last = failed(&"the name has no address");
             let mut stream = None;
-            for to in (host.as_str(), *port).to_socket_addrs().map_err(|why| failed(&why))? {
+            let mut addresses = (host.as_str(), *port).to_socket_addrs().map_err(|why| failed(&why))?;
+            while let Some(to) = addresses.next() {
+                // An address that drops packets leaves the others their share.
+                let left = deadline.saturating_duration_since(Instant::now());
+                let share = left / u32::try_from(addresses.len() + 1).unwrap_or(u32::MAX);
                 // Zero would be refused as no time at all.
-                let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-                match TcpStream::connect_timeout(&to, left) {
+                match TcpStream::connect_timeout(&to, share.max(Duration::from_millis(1))) {
                     Ok(connected) => {
                         stream = Some(connected);
                         break;
@@ -88,6 +92,15 @@ pub fn accept(descriptor: OwnedFd, key: Option<&WorkerKey>, time: Duration) -> R
     Ok(halves(socket, tls))
 }
 
+/// A worker that lets its clients wait has a full queue, and connecting to it waits as long as sending may.
+fn unix(path: &Path, time: Duration) -> rustix::io::Result<OwnedFd> {
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(time))?;
+    net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, None)?;
+    Ok(socket)
+}
+
 fn halves(socket: Socket, tls: Option<Tls>) -> (Reader, Writer) {
     let (socket, tls) = (Arc::new(socket), tls.map(Arc::new));
     (Reader::new(Arc::clone(&socket), tls.clone()), Writer::new(socket, tls))
@@ -95,7 +108,7 @@ fn halves(socket: Socket, tls: Option<Tls>) -> (Reader, Writer) {
 
 /// The client's address; a client of a unix socket has none.
 fn peer(descriptor: impl AsFd) -> String {
-    let address = rustix::net::getpeername(descriptor).ok().flatten();
+    let address = net::getpeername(descriptor).ok().flatten();
     match address.and_then(|address| std::net::SocketAddr::try_from(address).ok()) {
         Some(address) => format!("the client {address}"),
         None => "the client of the unix socket".to_owned(),

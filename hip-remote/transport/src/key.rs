@@ -9,6 +9,8 @@ use std::path::Path;
 
 use ring::digest::{SHA256, digest};
 
+use crate::Address;
+
 const WORKER: &str = "rocworker-hip worker key 1";
 const CLIENT: &str = "rocworker-hip client key 1";
 
@@ -70,9 +72,9 @@ impl WorkerKey {
 }
 
 impl ClientKey {
-    /// What [`hip_protocol::calls::Hello`] carries.
-    pub fn token(&self) -> [u8; 32] {
-        self.token
+    /// What [`hip_protocol::calls::Hello`] carries: zeroes to a unix socket, which has no TLS and asks for no token.
+    pub fn token(&self, to: &Address) -> [u8; 32] {
+        if matches!(to, Address::Tcp { .. }) { self.token } else { [0; 32] }
     }
 
     /// # Errors
@@ -227,6 +229,13 @@ mod tests {
             assert!(sentence.contains(says) && sentence.contains("a.key"), "{sentence}");
         }
         assert!(ClientKey::read(&folder.path().join("none")).unwrap_err().contains("none cannot be read"));
+    }
+
+    #[test]
+    fn a_unix_socket_is_not_shown_the_token() {
+        let key = made().client();
+        assert_eq!(key.token(&Address::parse("gpu").unwrap()), [7; 32]);
+        assert_eq!(key.token(&Address::parse("unix:/run/gpu").unwrap()), [0; 32]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! [`connect`] and [`accept`] give a [`Reader`] and a [`Writer`], which two threads may use at once.
 
 mod address;
+mod ask;
 mod connect;
 mod error;
 mod key;
@@ -11,16 +12,19 @@ mod make_key;
 mod reader;
 mod refuse;
 mod socket;
+mod text;
 mod tls;
 mod writer;
 
 pub use address::{Address, PORT};
+pub use ask::{Unanswered, ask};
 pub use connect::{accept, connect};
 pub use error::Error;
 pub use key::{ClientKey, WorkerKey};
 pub use reader::{Message, Reader};
 pub use refuse::refuse;
 pub use socket::Shutdown;
+pub use text::printable;
 pub use writer::Writer;
 
 pub type Result<T> = std::result::Result<T, Error>;

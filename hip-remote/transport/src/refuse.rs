@@ -9,9 +9,7 @@ use hip_protocol::message;
 use rustix::net::RecvFlags;
 
 use crate::socket::Socket;
-
-/// The most bytes of a refusal that a client looks at.
-pub(crate) const MOST: usize = 1024;
+use crate::text::printable;
 
 /// Says why to a client whose connection is about to be closed, without waiting for it.
 pub fn refuse(socket: impl std::os::fd::AsFd, sentence: &str) {
@@ -33,7 +31,7 @@ pub(crate) fn sentence(bytes: &[u8]) -> Option<String> {
     if header.op != Close::OP {
         return None;
     }
-    Some(String::from_utf8_lossy(rest).chars().filter(|c| !c.is_control()).take(MOST).collect())
+    Some(printable(rest))
 }
 
 /// Refuses and waits until the peer has read it, at most until the deadline.

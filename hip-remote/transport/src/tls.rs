@@ -20,6 +20,7 @@ use rustls::{
 use crate::key::sha256;
 use crate::refuse;
 use crate::socket::Socket;
+use crate::text::MOST;
 use crate::{ClientKey, Error, Result, WorkerKey};
 
 /// The name in a worker's certificate. Clients look at the hash alone.
@@ -220,7 +221,7 @@ impl Read for Hands<'_> {
             return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "nothing came in time"));
         }
         let read = self.socket.receive(to, RecvFlags::empty()).map_err(std::io::Error::other)?;
-        if self.first.len() < refuse::MOST {
+        if self.first.len() < MOST {
             self.first.extend_from_slice(to.get(..read).unwrap_or_default());
         }
         Ok(read)

@@ -163,7 +163,7 @@ fn bytes_that_are_no_message_end_in_a_sentence() {
     for (at, byte, says) in [
         (1, 0, "begins with"),
         (4, 9, "has version 9"),
-        (15, 0xff, "the most are"),
+        (15, 0xff, "are the most"),
         (12, 3, "no envelope"),
         (17, 0xff, "flags"),
     ] {
@@ -174,7 +174,7 @@ fn bytes_that_are_no_message_end_in_a_sentence() {
         TcpStream::connect((host.as_str(), port)).unwrap().write_all(&bytes).unwrap();
         let (mut reader, _writer) = worker.join().unwrap().unwrap();
         let sentence = reader.next().unwrap_err().to_string();
-        assert!(sentence.contains(says) || sentence.contains("are the most"), "{sentence}");
+        assert!(sentence.contains(says), "{sentence}");
     }
 }
 

@@ -151,7 +151,7 @@ impl Connection {
     }
 }
 
-/// A mutex whose holder panicked has what the panic left, which is whole: no holder changes two things that must agree.
+/// The call that panicked has failed; the program's other calls go on with what it left.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

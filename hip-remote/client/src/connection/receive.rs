@@ -7,7 +7,7 @@ use hip_protocol::calls::{Call as _, Close, Credit, Output, Ping};
 use hip_protocol::envelope::CHUNK;
 use hip_protocol::header::VERSION_2;
 use hip_protocol::message;
-use hip_transport::{Message, Reader};
+use hip_transport::{Message, Reader, printable};
 
 use super::inbox::{Inbox, Reply};
 use super::{Connection, lock};
@@ -28,7 +28,7 @@ impl Connection {
         }
         let payload = reader.bytes(message.length).map_err(|why| why.to_string())?;
         match message.op {
-            Close::OP => return Err(format!("the worker says: {}", String::from_utf8_lossy(payload))),
+            Close::OP => return Err(format!("the worker says: {}", printable(payload))),
             Output::OP => output::print(payload),
             _ => {}
         }

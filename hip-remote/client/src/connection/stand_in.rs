@@ -28,7 +28,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// The next message but a heartbeat, and its bytes.
+    /// The next message, a heartbeat too, and its bytes.
     fn take(&mut self) -> (Message, Vec<u8>) {
         let message = self.reader.next().unwrap();
         let payload = self.reader.bytes(message.length).unwrap().to_vec();
