@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use ring::digest::{SHA256, digest};
@@ -22,13 +23,17 @@ pub fn is(bytes: &[u8], sha256: &[u8; 32]) -> bool {
 }
 
 impl Cache {
-    /// Makes the folder, and clears away what writers left there that were killed.
+    pub fn new(folder: &Path, limit: u64) -> Self {
+        Self { folder: folder.to_owned(), limit }
+    }
+
+    /// Makes the folder, and clears away what writers left there that were killed. No writer may be at work.
     ///
     /// # Errors
     /// A sentence: the folder cannot be made.
-    pub fn open(folder: &Path, limit: u64) -> Result<Self, String> {
-        let cache = Self { folder: folder.to_owned(), limit };
-        let made = fs::create_dir_all(folder).and_then(|()| cache.entries(|name| name.ends_with(PART)));
+    pub fn prepare(&self) -> Result<(), String> {
+        let folder = &self.folder;
+        let made = fs::create_dir_all(folder).and_then(|()| self.entries(|name| name.ends_with(PART)));
         let parts = made.map_err(|error| {
             format!(
                 "the folder {} for code objects cannot be used: {error}; name another one by --cache",
@@ -38,7 +43,7 @@ impl Cache {
         for part in parts {
             let _ = fs::remove_file(part.path);
         }
-        Ok(cache)
+        Ok(())
     }
 
     /// A code object, where the folder has it whole.
@@ -71,7 +76,10 @@ impl Cache {
         }
         self.make_room(bytes)?;
         let path = self.path(sha256);
-        let part = path.with_extension(format!("{}{PART}", std::process::id()));
+        // Two lanes may keep one code object at the same time.
+        static WRITERS: AtomicU64 = AtomicU64::new(0);
+        let writer = WRITERS.fetch_add(1, Ordering::Relaxed);
+        let part = path.with_extension(format!("{}.{writer}{PART}", std::process::id()));
         let written = fs::File::create(&part).and_then(|mut file| file.write_all(image));
         let kept = written.and_then(|()| fs::rename(&part, &path));
         if kept.is_err() {
@@ -136,7 +144,7 @@ mod tests {
     #[test]
     fn a_changed_file_is_no_code_object() {
         let place = tempfile::tempdir().unwrap();
-        let cache = Cache::open(place.path(), 1000).unwrap();
+        let cache = Cache::new(place.path(), 1000);
         let image = b"an image".as_slice();
         assert_eq!(cache.read(&digest(image), 8), None);
         cache.keep(&digest(image), image).unwrap();
@@ -150,7 +158,7 @@ mod tests {
     #[test]
     fn the_code_objects_that_were_used_least_lately_make_room() {
         let place = tempfile::tempdir().unwrap();
-        let cache = Cache::open(place.path(), 100).unwrap();
+        let cache = Cache::new(place.path(), 100);
         let images: Vec<Vec<u8>> = (0..4_u8).map(|value| vec![value; 40]).collect();
         for (image, second) in images.iter().zip([1, 2]) {
             cache.keep(&digest(image), image).unwrap();
@@ -169,7 +177,7 @@ mod tests {
     fn what_a_killed_writer_left_is_cleared_away() {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("00.17.part"), b"half").unwrap();
-        Cache::open(place.path(), 100).unwrap();
+        Cache::new(place.path(), 100).prepare().unwrap();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 }

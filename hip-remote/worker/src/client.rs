@@ -5,7 +5,7 @@ use std::io::{IoSlice, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use hip_protocol::calls::{Call as _, Close, Hello, Welcome};
@@ -21,6 +21,7 @@ use crate::cache::Cache;
 use crate::counters::Report;
 use crate::hip::{Hip, show_devices};
 use crate::output::Output;
+use crate::releases::Releases;
 use crate::serving::Serving;
 use crate::session::Session;
 use crate::tables::Tables;
@@ -40,7 +41,6 @@ const LIBRARIES: [&str; 3] = ["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip
 /// The sentence that ended the connection, if it was not the client that ended it.
 pub fn serve(options: &Serve) -> Result<(), String> {
     let (connection, control) = inherited()?;
-    let output = Output::capture()?;
     let key = match &options.key {
         // A Unix socket's permissions say who may connect.
         Some(path) if !is_unix(&connection) => Some(WorkerKey::read(path)?),
@@ -66,31 +66,21 @@ pub fn serve(options: &Serve) -> Result<(), String> {
         Begun::Version1(_) => format!("{peer} (version 1)"),
         Begun::Version2 { hello, program, .. } => format!("{peer} ({program} {})", hello.pid),
     };
-    let (hip, granted) = match open(options) {
-        Ok(opened) => opened,
+    let watched = Arc::default();
+    let begin = match open(options, &begun, &reader, &control, &watched) {
+        Ok(begin) => begin,
         Err(sentence) => return Err(refuse(&mut writer, &client, &sentence)),
     };
-    eprintln!("rocworker-hip-worker: {client} begins");
-    let wanted = if let Begun::Version2 { hello, .. } = &begun { hello.memory } else { 0 };
-    let limits = [options.memory.unwrap_or_default(), wanted];
-    let limit = limits.into_iter().filter(|limit| *limit > 0).min().unwrap_or(u64::MAX);
-    let cache = Cache::open(&options.cache, options.cache_size)?;
-    // The library's own error says why there are none: each call of the client gets it.
-    let _ = hip.init();
-    let devices = hip.device_count();
-    let all = || (0..usize::try_from(devices.unwrap_or_default()).unwrap_or_default()).collect();
-    let gpus = granted.unwrap_or_else(all);
+    log!("{client} begins");
+    let session = Arc::new(begin(writer));
+    let _ = Report::Begun.write(&control);
+    let _ = watched.set(Arc::clone(&session));
     let welcome = Welcome {
         window: options.in_flight,
-        driver: hip.driver_version().unwrap_or_default(),
-        runtime: hip.runtime_version().unwrap_or_default(),
-        devices: devices.unwrap_or_default(),
+        driver: session.hip.driver_version().unwrap_or_default(),
+        runtime: session.hip.runtime_version().unwrap_or_default(),
+        devices: session.devices.unwrap_or_default(),
     };
-    let session = Arc::new(Session::new(hip, (devices, gpus), Tables::new(limit), cache, output, writer)?);
-    let watched = reader.as_fd().try_clone_to_owned().map_err(|error| format!("{client}: {error}"))?;
-    let report = control.try_clone().map_err(|error| format!("{client}: {error}"))?;
-    let longest_wait = options.longest_wait.map(|seconds| Duration::from_secs(seconds.into()));
-    watch::begin(&session, control, watched, longest_wait)?;
     let served = match begun {
         Begun::Version1(first) => version_1::serve(&session, &mut reader, first),
         Begun::Version2 { id, .. } => {
@@ -114,11 +104,13 @@ pub fn serve(options: &Serve) -> Result<(), String> {
         session.close(sentence);
     }
     // From here on the process ends, whatever the device does: the kernel frees what is left.
-    std::thread::spawn(watch::end_soon);
+    watch::end_in_any_case();
     session.free_all();
-    let _ = Report::Counted(session.counted()).write(&report);
-    let _ = Report::Ended.write(&report);
-    eprintln!("rocworker-hip-worker: {client} ended");
+    if let Some(counted) = session.counted() {
+        let _ = Report::Counted(counted).write(&control);
+    }
+    let _ = Report::Ended.write(&control);
+    log!("{client} ended");
     served.map_err(|sentence| format!("{client}: {sentence}"))
 }
 
@@ -191,18 +183,45 @@ fn refuse(writer: &mut Writer, client: &str, sentence: &str) -> String {
     format!("{client} was refused: {sentence}")
 }
 
-/// Opens the HIP library, which sees only the GPUs that this client is granted, and their indexes.
-fn open(options: &Serve) -> Result<(Hip, Option<Vec<usize>>), String> {
+/// Opens the HIP library, which sees only the GPUs that this client is granted, and does all else that may fail. A session
+/// then only needs the writer, by which a failure is told until then.
+fn open(
+    options: &Serve,
+    begun: &Begun,
+    reader: &Reader,
+    control: &UnixStream,
+    watched: &Arc<OnceLock<Arc<Session>>>,
+) -> Result<impl FnOnce(Writer) -> Session, String> {
     let granted = grant::take(&Paths::system(), options.gpus)?;
     if let Some(indexes) = &granted {
         let list = indexes.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         let list = CString::new(list).map_err(|error| error.to_string())?;
-        // HIP_VISIBLE_DEVICES would count within this selection.
+        // HIP_VISIBLE_DEVICES would count within this selection. No other thread has begun.
         show_devices(c"ROCR_VISIBLE_DEVICES", &list);
     }
+    let failed = |error: std::io::Error| error.to_string();
+    // A library may take long to open, or for ever.
+    watch::begin(
+        watched,
+        control.try_clone().map_err(failed)?,
+        reader.as_fd().try_clone_to_owned().map_err(failed)?,
+        options.longest_wait.map(|seconds| Duration::from_secs(seconds.into())),
+    )?;
+    let output = Output::capture()?;
     let hip = match &options.hip_library {
         Some(path) => Hip::open(&[path]),
         None => Hip::open(&LIBRARIES.map(Path::new)),
-    };
-    Ok((hip?, granted))
+    }?;
+    // The library's own error says why there are none: each call of the client gets it.
+    let _ = hip.init();
+    let devices = hip.device_count();
+    let all = || (0..usize::try_from(devices.unwrap_or_default()).unwrap_or_default()).collect();
+    let wanted = if let Begun::Version2 { hello, .. } = begun { hello.memory } else { 0 };
+    let limits = [options.memory.unwrap_or_default(), wanted];
+    let limit = limits.into_iter().filter(|limit| *limit > 0).min().unwrap_or(u64::MAX);
+    let gpus = granted.unwrap_or_else(all);
+    let tables = Tables::new(limit);
+    let cache = Cache::new(&options.cache, options.cache_size);
+    let releases = Releases::new()?;
+    Ok(move |writer| Session::new(hip, (devices, gpus), tables, cache, output, releases, writer))
 }

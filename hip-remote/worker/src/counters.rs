@@ -43,6 +43,8 @@ impl Counted {
 pub enum Report {
     /// The client said who it is, and waits for the verdict.
     Hello,
+    /// The client is served from here on.
+    Begun,
     /// The process ends by itself from here on.
     Ended,
     Counted(Counted),
@@ -57,8 +59,9 @@ impl Report {
     pub fn write(&self, mut to: impl Write) -> std::io::Result<()> {
         let (kind, counted) = match self {
             Self::Hello => (1_u64, Counted::default()),
-            Self::Ended => (2, Counted::default()),
-            Self::Counted(counted) => (3, *counted),
+            Self::Begun => (2, Counted::default()),
+            Self::Ended => (3, Counted::default()),
+            Self::Counted(counted) => (4, *counted),
         };
         let mut bytes = Vec::with_capacity(REPORT);
         [kind, counted.received, counted.sent].put(&mut bytes);
@@ -80,8 +83,9 @@ impl Report {
             }
             match kind {
                 1 => Some(Self::Hello),
-                2 => Some(Self::Ended),
-                3 => Some(Self::Counted(counted)),
+                2 => Some(Self::Begun),
+                3 => Some(Self::Ended),
+                4 => Some(Self::Counted(counted)),
                 _ => None,
             }
         };

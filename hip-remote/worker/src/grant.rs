@@ -39,12 +39,18 @@ fn id_of(pid: u32) -> String {
 /// A sentence: which GPUs are not free and who has them, or what of the policy cannot be used.
 pub fn take(paths: &Paths, count: Option<u32>) -> Result<Option<Vec<usize>>, String> {
     let policy = match policy_file::load(&paths.policy, paths.lease.owner) {
-        PolicyFile::Absent => return Ok(None),
+        PolicyFile::Absent => None,
         PolicyFile::NotRoots(reason) | PolicyFile::Broken(reason) => return Err(reason),
-        PolicyFile::Good(policy) => policy,
+        PolicyFile::Good(policy) => Some(policy),
     };
     // The first schema of policies names no GPUs.
-    let Some(gpus) = policy.gpus.clone() else { return Ok(None) };
+    let named = policy.and_then(|policy| Some((policy.gpus.clone()?, policy)));
+    let Some((gpus, policy)) = named else {
+        let path = paths.policy.display();
+        return count.map_or(Ok(None), |_| {
+            Err(format!("the worker was started with --gpus, and {path} names no GPUs to count"))
+        });
+    };
     let request = match (count, policy.sharing) {
         (Some(count), _) => Request::Count(count),
         (None, Sharing::Exclusive) => Request::Count(1),
@@ -53,7 +59,7 @@ pub fn take(paths: &Paths, count: Option<u32>) -> Result<Option<Vec<usize>>, Str
     let (withheld, unknown) =
         if policy.quarantine { health_file::read(paths) } else { (Withheld::default(), None) };
     if let Some(unknown) = unknown {
-        eprintln!("rocworker-hip-worker: {unknown}");
+        log!("{unknown}");
     }
     let mut pool = Pool::new(gpus);
     pool.quarantine(&withheld, &[]);

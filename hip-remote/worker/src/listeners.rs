@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -65,17 +65,17 @@ fn unix(path: &Path) -> Result<Listener, String> {
 }
 
 impl Listener {
-    /// The next connection; `None`: there is none now.
+    /// The next connection, and its address, if it has one; `None`: there is no connection now.
     ///
     /// # Errors
     /// The machine has no more descriptors, mostly.
-    pub fn accept(&self) -> io::Result<Option<OwnedFd>> {
+    pub fn accept(&self) -> io::Result<Option<(OwnedFd, Option<IpAddr>)>> {
         let accepted = match self {
-            Self::Tcp(listener) => listener.accept().map(|(stream, _)| OwnedFd::from(stream)),
-            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| OwnedFd::from(stream)),
+            Self::Tcp(listener) => listener.accept().map(|(stream, peer)| (stream.into(), Some(peer.ip()))),
+            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| (stream.into(), None)),
         };
         match accepted {
-            Ok(descriptor) => Ok(Some(descriptor)),
+            Ok(accepted) => Ok(Some(accepted)),
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {
                     Ok(None)

@@ -4,6 +4,9 @@
 //! process opens the HIP library and executes what its client sends ([`serving`]).
 #![deny(unsafe_code)]
 
+#[macro_use]
+mod log;
+
 mod arguments;
 mod cache;
 mod client;
@@ -49,7 +52,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(sentence) => {
-            eprintln!("rocworker-hip-worker: {sentence}");
+            log!("{sentence}");
             ExitCode::FAILURE
         }
     }

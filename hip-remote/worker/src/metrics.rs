@@ -1,6 +1,8 @@
 //! The worker's metrics, as a file for node_exporter's textfile collector.
 
 use std::fmt::Write as _;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::counters::{Counted, GPUS};
@@ -40,10 +42,13 @@ impl Metrics {
         if text == self.last {
             return;
         }
-        // A reader sees the old file or the new one.
+        // A reader sees the old file or the new one, and may be any user.
         let part = file.with_extension("part");
-        if let Err(error) = std::fs::write(&part, &text).and_then(|()| std::fs::rename(&part, file)) {
-            eprintln!("rocworker-hip-worker: the metrics {} cannot be written: {error}", file.display());
+        let written = fs::write(&part, &text)
+            .and_then(|()| fs::set_permissions(&part, Permissions::from_mode(0o644)))
+            .and_then(|()| fs::rename(&part, file));
+        if let Err(error) = written {
+            log!("the metrics {} cannot be written: {error}", file.display());
         }
         self.last = text;
     }
@@ -53,7 +58,12 @@ impl Metrics {
         for (name, kind, help, value) in [
             ("clients", "gauge", "Clients that are served now.", clients),
             ("clients_total", "counter", "Clients that were served.", self.accepted),
-            ("refused_total", "counter", "Connections that were refused.", self.refused),
+            (
+                "refused_total",
+                "counter",
+                "Connections that were refused, or ended before they were served.",
+                self.refused,
+            ),
             ("crashed_total", "counter", "Clients' processes that ended by a signal.", self.crashed),
             ("received_bytes_total", "counter", "Bytes that came from clients.", all.received),
             ("sent_bytes_total", "counter", "Bytes that went to clients.", all.sent),

@@ -74,17 +74,18 @@ impl Session {
         tables: Tables,
         cache: Cache,
         output: Arc<Output>,
+        releases: Releases,
         writer: Writer,
-    ) -> Result<Self, String> {
+    ) -> Self {
         let hip = Arc::new(hip);
-        Ok(Self {
+        Self {
             devices,
             gpus,
             tables: Mutex::new(tables),
             events: Events::new(&hip),
             staging: Staging::new(&hip),
             downloads: Downloads::default(),
-            releases: Releases::new()?,
+            releases,
             cache,
             counters: Counters::new(),
             output,
@@ -92,7 +93,7 @@ impl Session {
             writer: Mutex::new(writer),
             waits: Mutex::default(),
             hip,
-        })
+        }
     }
 
     /// Makes a device the calling thread's.
@@ -203,13 +204,14 @@ impl Session {
         locked(&self.waits).values().min().map(Instant::elapsed).unwrap_or_default()
     }
 
-    pub fn counted(&self) -> Counted {
+    /// `None`: the tables are in use, maybe by a call that does not come back.
+    pub fn counted(&self) -> Option<Counted> {
         let mut counted = Counted {
             received: self.counters.received.load(Ordering::Relaxed),
             sent: self.counters.sent.load(Ordering::Relaxed),
             ..Counted::default()
         };
-        let tables = locked(&self.tables);
+        let tables = self.tables.try_lock().ok()?;
         for (device, gpu) in (0..).zip(&self.gpus) {
             let values = counted.launches.get_mut(*gpu).zip(counted.allocated.get_mut(*gpu));
             if let Some((launches, allocated)) = values {
@@ -217,7 +219,7 @@ impl Session {
                 *allocated = tables.allocated(i32::try_from(device).unwrap_or(i32::MAX));
             }
         }
-        counted
+        Some(counted)
     }
 
     /// Says why to the client, and ends the connection, so that the reader wakes.

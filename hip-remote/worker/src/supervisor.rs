@@ -2,7 +2,8 @@
 //!
 //! It has one thread, which starts all processes: the kernel ties a process's death signal to the thread that started it.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Shutdown};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -22,24 +23,35 @@ use crate::metrics::Metrics;
 
 /// How many connections may be there that have not said who they are. Each has a process.
 const STRANGERS: usize = 16;
+/// How many of them may be of one address, so that it keeps no other one from its place.
+const OF_ONE_ADDRESS: usize = 12;
+/// How many connections are accepted before the worker looks at its processes again.
+const AT_ONCE: usize = 32;
 /// A process whose client has not said who it is after this time does not get on.
 const STRANGE: Duration = Duration::from_secs(10);
 /// How long clients' processes may take to end.
 const LAST: Duration = Duration::from_secs(2);
+/// How long a process may take that says nothing more. One that crashed is ended by its own signal until then.
+const SILENT: Duration = Duration::from_millis(100);
 /// How often the worker looks without being woken.
 const TICK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// And while a process ends, which wakes nobody.
+const SOON: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// A client's process.
 #[derive(Debug)]
 struct Process {
     child: Child,
     control: UnixStream,
+    /// Where its client is; `None`: on this machine.
+    address: Option<IpAddr>,
     since: Instant,
     is_client: bool,
+    has_begun: bool,
     /// It said so, or was killed for good reason.
     has_ended: bool,
-    /// Its way to this process is closed: it is gone as soon as the kernel has taken it down.
-    is_silent: bool,
+    /// Since when its way to this process is closed: it is gone as soon as the kernel has taken it down.
+    silent: Option<Instant>,
     counted: Counted,
 }
 
@@ -51,9 +63,9 @@ pub fn run(options: &Serve) -> Result<(), String> {
     if let Some(key) = &options.key {
         hip_transport::WorkerKey::read(key)?;
     }
-    Cache::open(&options.cache, options.cache_size)?;
-    let listeners = listeners::open(options)?;
-    let (signalled, signal) =
+    Cache::new(&options.cache, options.cache_size).prepare()?;
+    let mut listeners = listeners::open(options)?;
+    let (mut signalled, signal) =
         UnixStream::pair().map_err(|error| format!("the worker cannot begin: {error}"))?;
     for number in [SIGTERM, SIGINT] {
         let signal = signal.try_clone().map_err(|error| format!("the worker cannot begin: {error}"))?;
@@ -61,55 +73,70 @@ pub fn run(options: &Serve) -> Result<(), String> {
             .map_err(|error| format!("the worker cannot catch signals: {error}"))?;
     }
     for listener in &listeners {
-        eprintln!("rocworker-hip-worker: listens on {listener}");
+        log!("listens on {listener}");
     }
     let mut metrics = Metrics::new(options.metrics.as_deref());
     let mut processes: Vec<Process> = Vec::new();
-    loop {
+    let mut last: Option<Instant> = None;
+    while last.is_none_or(|last| !processes.is_empty() && Instant::now() < last) {
+        metrics.write(processes.iter().filter(|process| process.is_client).map(|process| &process.counted));
         let mut watched = vec![PollFd::new(&signalled, PollFlags::IN)];
         watched.extend(listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN)));
-        let speaking = processes.iter().filter(|process| !process.is_silent);
+        let speaking = processes.iter().filter(|process| process.silent.is_none());
         watched.extend(speaking.map(|process| PollFd::new(&process.control, PollFlags::IN)));
-        if poll(&mut watched, Some(&TICK)).is_err() {
+        let ends = last.is_some() || processes.iter().any(|process| process.silent.is_some());
+        if poll(&mut watched, Some(if ends { &SOON } else { &TICK })).is_err() {
             continue;
         }
-        let mut ready = watched.iter().map(|one| !one.revents().is_empty());
+        let ready: Vec<bool> = watched.iter().map(|one| !one.revents().is_empty()).collect();
+        let mut ready = ready.into_iter();
         if ready.next() == Some(true) {
-            break;
+            let _ = signalled.read(&mut [0; 16]);
+            last.get_or_insert(Instant::now() + LAST);
+            listeners.clear();
+            // Each client is told, and ends by itself or is killed.
+            for process in &processes {
+                let _ = process.control.shutdown(Shutdown::Write);
+            }
+            continue;
         }
         let called: Vec<bool> = ready.by_ref().take(listeners.len()).collect();
-        let spoke: Vec<bool> = ready.collect();
         let clients = processes.iter().filter(|process| process.is_client && !process.has_ended).count();
         let mut free = usize::try_from(options.clients).unwrap_or(usize::MAX).saturating_sub(clients);
-        let speaking = processes.iter_mut().filter(|process| !process.is_silent);
-        for (process, _) in speaking.zip(spoke).filter(|(_, spoke)| *spoke) {
+        let speaking = processes.iter_mut().filter(|process| process.silent.is_none());
+        for (process, _) in speaking.zip(ready).filter(|(_, spoke)| *spoke) {
             process.hear(&mut free, &mut metrics);
         }
         processes.retain_mut(|process| process.is_alive(&mut metrics));
         for (listener, _) in listeners.iter().zip(called).filter(|(_, called)| *called) {
             accept(listener, &mut processes, &mut metrics);
         }
-        metrics.write(processes.iter().filter(|process| process.is_client).map(|process| &process.counted));
     }
-    drop(listeners);
-    end(processes, metrics);
+    if !processes.is_empty() {
+        processes.iter_mut().for_each(Process::end);
+        std::thread::sleep(SILENT);
+    }
+    processes.retain_mut(|process| process.is_alive(&mut metrics));
+    metrics.write(std::iter::empty());
     Ok(())
 }
 
-/// Takes every connection that waits.
+/// Takes connections that wait.
 fn accept(listener: &Listener, processes: &mut Vec<Process>, metrics: &mut Metrics) {
-    loop {
-        let descriptor = match listener.accept() {
-            Ok(Some(descriptor)) => descriptor,
+    for _ in 0..AT_ONCE {
+        let (descriptor, address) = match listener.accept() {
+            Ok(Some(accepted)) => accepted,
             Ok(None) => return,
             Err(error) => {
-                eprintln!("rocworker-hip-worker: a connection to {listener} cannot be accepted: {error}");
+                log!("a connection to {listener} cannot be accepted: {error}");
                 // Until a client ends, the next try fails too.
                 std::thread::sleep(Duration::from_millis(100));
                 return;
             }
         };
-        if processes.iter().filter(|process| !process.is_client).count() >= STRANGERS {
+        let strangers = || processes.iter().filter(|process| !process.is_client);
+        let of_address = strangers().filter(|process| address.is_some() && process.address == address);
+        if strangers().count() >= STRANGERS || of_address.count() >= OF_ONE_ADDRESS {
             metrics.refused += 1;
             hip_transport::refuse(
                 &descriptor,
@@ -117,18 +144,18 @@ fn accept(listener: &Listener, processes: &mut Vec<Process>, metrics: &mut Metri
             );
             continue;
         }
-        match Process::start(descriptor) {
+        match Process::start(descriptor, address) {
             Ok(process) => processes.push(process),
             Err(error) => {
                 metrics.refused += 1;
-                eprintln!("rocworker-hip-worker: a client's process cannot be started: {error}");
+                log!("a client's process cannot be started: {error}");
             }
         }
     }
 }
 
 impl Process {
-    fn start(connection: OwnedFd) -> std::io::Result<Self> {
+    fn start(connection: OwnedFd, address: Option<IpAddr>) -> std::io::Result<Self> {
         let (control, its) = UnixStream::pair()?;
         // A client's process never keeps its parent waiting.
         control.set_read_timeout(Some(Duration::from_secs(1)))?;
@@ -136,16 +163,20 @@ impl Process {
             .arg0("rocworker-hip-worker")
             .args(std::env::args_os().skip(1))
             .arg("--serve-one")
+            // A terminal's Ctrl-C is for the worker, which tells its clients.
+            .process_group(0)
             .stdin(Stdio::from(connection))
             .stdout(Stdio::from(OwnedFd::from(its)))
             .spawn()?;
         Ok(Self {
             child,
             control,
+            address,
             since: Instant::now(),
             is_client: false,
+            has_begun: false,
             has_ended: false,
-            is_silent: false,
+            silent: None,
             counted: Counted::default(),
         })
     }
@@ -158,77 +189,54 @@ impl Process {
                 if may {
                     *free -= 1;
                     self.is_client = true;
-                    metrics.accepted += 1;
-                } else {
-                    metrics.refused += 1;
                 }
                 if self.control.write_all(&[may.into()]).is_err() {
                     self.end();
                 }
             }
+            Ok(Report::Begun) => {
+                self.has_begun = true;
+                metrics.accepted += 1;
+            }
             Ok(Report::Counted(counted)) => self.counted = counted,
             Ok(Report::Ended) => self.has_ended = true,
             // The process has ended, or says what this program never says.
-            Err(_) => self.end(),
+            Err(_) => self.silent = Some(Instant::now()),
         }
     }
 
     /// Ends the process. A GPU that hangs may keep it in the kernel: nobody waits for that here.
     fn end(&mut self) {
-        self.is_silent = true;
-        if !self.is_ending() {
-            self.has_ended = true;
-            let _ = self.child.kill();
-        }
-    }
-
-    /// Whether the process only needs a moment: its way to the parent closes shortly before it is gone.
-    fn is_ending(&mut self) -> bool {
-        let deadline = Instant::now() + Duration::from_millis(100);
-        while Instant::now() < deadline {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return true;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        false
+        self.has_ended = true;
+        self.silent.get_or_insert_with(Instant::now);
+        let _ = self.child.kill();
     }
 
     /// Whether the process still runs. What it did is added up when it is gone.
     fn is_alive(&mut self, metrics: &mut Metrics) -> bool {
-        if !self.is_client && !self.is_silent && self.since.elapsed() > STRANGE {
+        if !self.is_client && self.silent.is_none() && self.since.elapsed() > STRANGE {
             self.end();
+        }
+        if self.silent.is_some_and(|since| since.elapsed() > SILENT) {
+            let _ = self.child.kill();
         }
         let Ok(Some(status)) = self.child.try_wait() else { return true };
         if !self.has_ended
             && let Some(signal) = status.signal()
         {
             metrics.crashed += 1;
-            eprintln!(
-                "rocworker-hip-worker: the process {} of a client was ended by the signal {signal}; no other client is touched",
+            log!(
+                "the process {} of a client was ended by the signal {signal}; no other client is touched",
                 self.child.id()
             );
         }
+        if !self.has_begun {
+            metrics.refused += 1;
+        }
         metrics.gone(&self.counted);
         if let Err(error) = grant::end(&Paths::system(), self.child.id()) {
-            eprintln!("rocworker-hip-worker: what a client had stays until the next decision: {error}");
+            log!("what a client had stays until the next decision: {error}");
         }
         false
-    }
-}
-
-/// Ends all clients: each is told, and ends by itself or is killed.
-fn end(mut processes: Vec<Process>, mut metrics: Metrics) {
-    for process in &processes {
-        let _ = process.control.shutdown(std::net::Shutdown::Write);
-    }
-    let deadline = Instant::now() + LAST;
-    while !processes.is_empty() && Instant::now() < deadline {
-        processes.retain_mut(|process| process.is_alive(&mut metrics));
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    for mut process in processes {
-        process.end();
-        process.is_alive(&mut metrics);
     }
 }

@@ -208,7 +208,7 @@ impl Serving {
                     return Err(INVALID_IMAGE);
                 }
                 if let Err(error) = session.cache.keep(&sha256, &image) {
-                    eprintln!("rocworker-hip-worker: a code object cannot be kept: {error}");
+                    log!("a code object cannot be kept: {error}");
                 }
                 Ok(LoadedImage { module: load(session, request.lane.device(), &image)? })
             }),

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,12 +17,12 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How often the watch looks and reports.
 const TICK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Begins to watch. `connection` is the client's.
+/// Begins to watch. `connection` is the client's; `session` comes when the HIP library is open.
 ///
 /// # Errors
 /// The machine has no more threads.
 pub fn begin(
-    session: &Arc<Session>,
+    session: &Arc<OnceLock<Arc<Session>>>,
     control: UnixStream,
     connection: OwnedFd,
     longest_wait: Option<Duration>,
@@ -39,13 +39,24 @@ pub fn begin(
         .map_err(|error| format!("the worker's machine has no thread for a client: {error}"))
 }
 
+/// Ends this process from a thread of its own, as [`end_soon`] does.
+pub fn end_in_any_case() {
+    // Without a thread the parent ends the process.
+    let _ = std::thread::Builder::new().spawn(end_soon);
+}
+
 /// Kills this process, if it has not ended by itself until then.
-pub fn end_soon() {
+fn end_soon() {
     std::thread::sleep(PATIENCE);
     let _ = kill_process(getpid(), Signal::KILL);
 }
 
-fn watch(session: &Session, mut control: &UnixStream, connection: &OwnedFd, longest_wait: Option<Duration>) {
+fn watch(
+    session: &OnceLock<Arc<Session>>,
+    mut control: &UnixStream,
+    connection: &OwnedFd,
+    longest_wait: Option<Duration>,
+) {
     let mut last = Counted::default();
     loop {
         let mut watched = [PollFd::new(control, PollFlags::IN), PollFd::new(connection, PollFlags::RDHUP)];
@@ -56,12 +67,16 @@ fn watch(session: &Session, mut control: &UnixStream, connection: &OwnedFd, long
         if client {
             return;
         }
+        let session = session.get();
         if parent {
             let mut rest = [0; 16];
             let _ = control.read(&mut rest);
-            session.close("the worker was told to end: connect to another one, or again when it is back");
+            if let Some(session) = session {
+                session.close("the worker was told to end: connect to another one, or again when it is back");
+            }
             return;
         }
+        let Some(session) = session else { continue };
         if let Some(longest) = longest_wait.filter(|longest| session.longest_wait() > *longest) {
             session.close(&format!(
                 "a call has waited for the GPU for more than {} s, which is the longest that this worker allows \
@@ -70,8 +85,9 @@ fn watch(session: &Session, mut control: &UnixStream, connection: &OwnedFd, long
             ));
             return;
         }
-        let counted = session.counted();
-        if counted != last && Report::Counted(counted).write(control).is_ok() {
+        if let Some(counted) = session.counted().filter(|counted| *counted != last)
+            && Report::Counted(counted).write(control).is_ok()
+        {
             last = counted;
         }
     }

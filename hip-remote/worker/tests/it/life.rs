@@ -2,13 +2,14 @@
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hip_protocol::calls::*;
 use hip_protocol::message;
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, getpgid, kill_process, test_kill_process};
 
-use crate::client::{Failed, pattern, to};
+use crate::client::{Client, Failed, pattern, to};
 use crate::modules::{launch, load, vadd};
 use crate::worker::{Worker, eventually};
 
@@ -31,6 +32,7 @@ fn a_client_that_ends_leaves_nothing_in_the_library() {
     eventually("the library reports", || report.exists());
     eventually("the process is gone", || worker.processes().is_empty());
     let report = std::fs::read_to_string(report).unwrap();
+    assert!(report.contains("allocations "), "{report}");
     for line in report.lines() {
         assert!(line.ends_with(" 0"), "{report}");
     }
@@ -158,19 +160,51 @@ int hipDeviceSynchronize(void) {
 }
 "#;
 
-#[test]
-fn what_kernels_print_reaches_the_client_before_its_wait_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, library) = (folder.path().join("prints.c"), folder.path().join("prints.so"));
-    std::fs::write(&source, PRINTS).unwrap();
+/// Builds a library that is the tests' GPU but for what its source has: its path.
+fn library(folder: &Path, code: &str) -> PathBuf {
+    let (source, library) = (folder.join("own.c"), folder.join("own.so"));
+    std::fs::write(&source, code).unwrap();
     let gpu = test_gpu::built::folder();
     let mut cc = std::process::Command::new("cc");
     cc.args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o"]).args([&library, &source]);
     cc.arg("-L").arg(&gpu).arg("-l:libamdhip64.so.5").arg(format!("-Wl,-rpath,{}", gpu.display()));
     assert!(cc.status().unwrap().success());
+    library
+}
+
+#[test]
+fn what_kernels_print_reaches_the_client_before_its_wait_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = library(folder.path(), PRINTS);
     let worker = Worker::start(&["--hip-library", library.to_str().unwrap()], &[]);
     let mut client = worker.client();
     client.call(DeviceSync {}).unwrap();
     let expected: String = (0..20000).map(|thread| format!("thread {thread}\n")).collect();
     assert!(client.printed == expected.as_bytes(), "{} bytes", client.printed.len());
+}
+
+#[test]
+fn a_client_that_dies_while_the_library_opens_is_gone_within_a_second() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = library(
+        folder.path(),
+        "#include <unistd.h>\nint hipInit(unsigned flags) { for (;;) pause(); return (int)flags; }\n",
+    );
+    let worker = Worker::start(&["--hip-library", library.to_str().unwrap()], &[]);
+    let mut client = Client::connect(&worker.address(), None);
+    client.send(Hello { token: [0; 32], pid: 1, memory: 0 }, 0, &[]);
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(worker.processes().len(), 1);
+    let begun = Instant::now();
+    drop(client);
+    eventually("the process is gone", || worker.processes().is_empty());
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_terminals_interruption_reaches_the_worker_alone() {
+    let worker = Worker::start(&[], &[]);
+    let _client = worker.client();
+    let pid = Pid::from_raw(worker.processes()[0].cast_signed()).unwrap();
+    assert_eq!(getpgid(Some(pid)).unwrap(), pid);
 }

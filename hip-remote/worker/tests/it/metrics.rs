@@ -1,5 +1,7 @@
 //! The file of metrics.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use crate::client::pattern;
 use crate::modules::launch;
 use crate::worker::{Worker, eventually};
@@ -8,7 +10,7 @@ use crate::worker::{Worker, eventually};
 fn the_metrics_say_what_clients_do_and_did() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hip.prom");
-    let worker = Worker::start(&["--metrics", file.to_str().unwrap()], &[]);
+    let mut worker = Worker::start(&["--metrics", file.to_str().unwrap()], &[]);
     let value = |name: &str| -> Option<f64> {
         let text = std::fs::read_to_string(&file).ok()?;
         let line = text.lines().find(|line| line.starts_with(&format!("rocworker_hip_{name} ")))?;
@@ -28,7 +30,16 @@ fn the_metrics_say_what_clients_do_and_did() {
     drop(client);
     is("clients", 0.0);
     is("clients_total", 1.0);
+    is("refused_total", 0.0);
     is("launches_total{gpu=\"0\"}", 1.0);
     is("allocated_bytes{gpu=\"0\"}", 0.0);
     is("crashed_total", 0.0);
+    // Any user may read them, and no client outlives the worker in them.
+    let _client = worker.client();
+    is("clients", 1.0);
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o644);
+    worker.signal(rustix::process::Signal::TERM);
+    assert!(worker.child.wait().unwrap().success());
+    assert_eq!((value("clients"), value("crashed_total")), (Some(0.0), Some(0.0)));
 }

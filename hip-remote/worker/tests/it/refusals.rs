@@ -1,10 +1,13 @@
 //! Whom the worker does not serve.
 
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use hip_protocol::calls::*;
 use hip_transport::{Address, ClientKey};
+use rustix::net::{AddressFamily, SocketType, bind, socket};
 
 use crate::client::Client;
 use crate::worker::{Worker, eventually, program};
@@ -78,4 +81,33 @@ fn a_thousand_connections_that_say_nothing_keep_no_client_from_its_work() {
     eventually("all strangers are gone", || worker.processes().len() == 1);
     assert!(begun.elapsed() < Duration::from_secs(15));
     worker.client().call(Ping {}).unwrap();
+}
+
+#[test]
+fn one_address_that_says_nothing_leaves_places_for_others() {
+    let worker = Worker::start(&["--listen", "127.0.0.1:0"], &[]);
+    let to: SocketAddr = worker.tcp().parse().unwrap();
+    let connect = |from: &str| {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&socket, &SocketAddr::new(from.parse().unwrap(), 0)).unwrap();
+        rustix::net::connect(&socket, &to).unwrap();
+        TcpStream::from(socket)
+    };
+    let mut one = (0..13).map(|_| connect("127.0.0.1")).collect::<Vec<_>>();
+    let mut sentence = Vec::new();
+    one.last_mut().unwrap().read_to_end(&mut sentence).unwrap();
+    assert!(String::from_utf8_lossy(&sentence).contains("have not begun"), "{sentence:?}");
+    let _other = connect("127.0.0.2");
+    eventually("the other one has a process", || worker.processes().len() == 13);
+}
+
+#[test]
+fn a_number_of_gpus_needs_a_policy_that_counts_them() {
+    let place = tempfile::tempdir().unwrap();
+    ["etc", "run"].map(|name| std::fs::create_dir(place.path().join(name)).unwrap());
+    let worker = Worker::start_in(place.path(), &["--gpus", "1"], &[]);
+    let mut client = Client::connect(&worker.address(), None);
+    client.send(hello([0; 32]), 0, &[]);
+    let sentence = client.closed();
+    assert!(sentence.contains("--gpus") && sentence.contains("wrapper.json"), "{sentence}");
 }
