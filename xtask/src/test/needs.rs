@@ -31,6 +31,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("qemu-user-static", "runs the wrapper as it is built for Arm"),
     ("seabios", "what QEMU's machines start with"),
     ("xz-utils", "decompresses kernel modules"),
+    ("zstd", "compresses code objects as clang does"),
     ("debian-archive-keyring", "checks the kernels' signatures"),
     ("mmdebstrap", "makes the file system of another release of Debian, for tests of apt"),
     ("gpg", "makes the keys that the tests' repositories are signed with"),
