@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ptr;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use crate::connection::lock;
 use crate::error::{HipError, Outcome};
@@ -19,7 +19,15 @@ pub struct HostMemory {
     pub allocated: bool,
 }
 
-static RANGES: Mutex<BTreeMap<usize, HostMemory>> = Mutex::new(BTreeMap::new());
+/// By their beginning.
+pub type Ranges = BTreeMap<usize, HostMemory>;
+
+static RANGES: Mutex<Ranges> = Mutex::new(BTreeMap::new());
+
+/// Keeps all other threads out, across a fork.
+pub fn hold() -> MutexGuard<'static, Ranges> {
+    lock(&RANGES)
+}
 
 /// The memory that an address is in.
 pub fn find(address: usize) -> Option<HostMemory> {

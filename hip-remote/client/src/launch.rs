@@ -60,13 +60,17 @@ pub fn launch(seat: &Seat, function: &Function, shape: &Shape, arguments: Argume
             let bytes = bytes.get(..function.kernel.arguments_size).ok_or(HipError::INVALID_VALUE)?;
             connection.send(&seat.desk, &call, bytes)
         }
-        Arguments::Pointers(array) => LAID_OUT.with(|bytes| {
-            let mut bytes = bytes.try_borrow_mut().map_err(|_| HipError::UNKNOWN)?;
-            bytes.clear();
-            // SAFETY: HIP asks its caller for one pointer for each parameter of the kernel.
-            unsafe { gather(function, array, &mut bytes) }?;
-            connection.send(&seat.desk, &call, &bytes)
-        }),
+        Arguments::Pointers(array) => {
+            let send = |bytes: &RefCell<Vec<u8>>| {
+                let mut bytes = bytes.try_borrow_mut().map_err(|_| HipError::UNKNOWN)?;
+                bytes.clear();
+                // SAFETY: HIP asks its caller for one pointer for each parameter of the kernel.
+                unsafe { gather(function, array, &mut bytes) }?;
+                connection.send(&seat.desk, &call, &bytes)
+            };
+            // A destructor of the thread's own data may launch when this data is gone.
+            LAID_OUT.try_with(send).unwrap_or_else(|_| send(&RefCell::default()))
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use hip_protocol::calls::{DeviceSync, Free, Malloc, Memset, StreamSync};
 use crate::allocations::{Allocation, Kind};
 use crate::error::{HipError, Outcome};
 use crate::host_memory;
+use crate::process;
 use crate::program;
 use crate::reservation::Refused;
 use crate::thread::Seat;
@@ -23,6 +24,11 @@ pub fn allocate(seat: &Seat, bytes: u64) -> Outcome<u64> {
         let pointer = match connection.call(&seat.desk, &Malloc { bytes }, &[]) {
             Ok((reply, _)) => reply.pointer,
             Err(error) => {
+                if error == HipError::OUT_OF_MEMORY && !collisions.is_empty() {
+                    process::say(&format!(
+                        "the program has memory of its own where the GPU has {bytes} free bytes, and the GPU has no others"
+                    ));
+                }
                 got = Err(error);
                 break;
             }

@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use hip_code_object::Refused;
+use hip_code_object::data::has_writable_data;
 use hip_code_object::image::{self, length};
 use hip_code_object::kernel::{Kernel, kernels};
 use hip_protocol::calls::{ModuleFunction, ModuleGlobal, ModuleImage, ModuleLoad, ModuleUnload};
@@ -29,8 +30,10 @@ pub struct Function {
 struct Module {
     device: i32,
     kernels: Vec<Kernel>,
-    /// The fat binary that it came from. None where the program loaded it itself.
-    binary: Option<Binary>,
+    /// By their names: those that the program has asked for.
+    functions: HashMap<CString, Arc<Function>>,
+    /// The program holds a handle of it, or it has variables.
+    is_state: bool,
 }
 
 #[derive(Default)]
@@ -51,9 +54,9 @@ pub struct Variable {
 }
 
 impl Modules {
-    /// Whether the program holds a module, or one holds variables of the program.
+    /// Whether the program holds a module or a kernel of one, or one holds variables of the program.
     pub fn has_state(&self) -> bool {
-        self.by_handle.values().any(|module| module.binary.is_none_or(registry::has_variables))
+        self.by_handle.values().any(|module| module.is_state)
     }
 
     pub fn function(&self, handle: u64) -> Option<Arc<Function>> {
@@ -108,10 +111,10 @@ pub unsafe fn image_at<'a>(address: usize) -> Outcome<&'a [u8]> {
 /// # Errors
 /// The image has no code for it, or the worker cannot load it.
 pub fn load(seat: &Seat, image: &[u8]) -> Outcome<u64> {
-    load_for(seat, image, None)
+    load_for(seat, image, true)
 }
 
-fn load_for(seat: &Seat, image: &[u8], binary: Option<Binary>) -> Outcome<u64> {
+fn load_for(seat: &Seat, image: &[u8], is_held: bool) -> Outcome<u64> {
     let session = seat.session();
     let device = seat.device();
     let target = session.properties(&seat.desk, device)?.target()?;
@@ -124,7 +127,9 @@ fn load_for(seat: &Seat, image: &[u8], binary: Option<Binary>) -> Outcome<u64> {
     if module == 0 {
         module = session.connection.upload_image(&seat.desk, &ModuleImage { sha256, bytes }, &code)?.module;
     }
-    session.tables().modules.by_handle.insert(module, Module { device, kernels, binary });
+    let is_state = is_held || has_writable_data(&code);
+    let made = Module { device, kernels, functions: HashMap::new(), is_state };
+    session.tables().modules.by_handle.insert(module, made);
     Ok(module)
 }
 
@@ -146,20 +151,24 @@ pub fn unload(seat: &Seat, module: u64) -> Outcome {
 /// # Errors
 /// There is no such module or kernel.
 pub fn function(seat: &Seat, module: u64, name: &[u8]) -> Outcome<Arc<Function>> {
+    let name = CString::new(name).map_err(|_| HipError::NOT_FOUND)?;
     let kernel = {
         let tables = seat.session().tables();
         let found = tables.modules.by_handle.get(&module).ok_or(HipError::INVALID_HANDLE)?;
-        let known = |function: &&Arc<Function>| function.module == module && function.name.as_bytes() == name;
-        if let Some(function) = tables.modules.functions.values().find(known) {
+        if let Some(function) = found.functions.get(&name) {
             return Ok(Arc::clone(function));
         }
-        let kernel = found.kernels.iter().find(|kernel| kernel.name.as_bytes() == name);
+        let kernel = found.kernels.iter().find(|kernel| kernel.name.as_bytes() == name.as_bytes());
         kernel.ok_or(HipError::NOT_FOUND)?.clone()
     };
-    let (reply, _) = seat.session().connection.call(&seat.desk, &ModuleFunction { module }, name)?;
-    let name = CString::new(name).map_err(|_| HipError::NOT_FOUND)?;
-    let function = Arc::new(Function { handle: reply.function, module, name, kernel });
-    seat.session().tables().modules.functions.insert(function.handle, Arc::clone(&function));
+    let call = ModuleFunction { module };
+    let (reply, _) = seat.session().connection.call(&seat.desk, &call, name.as_bytes())?;
+    let function = Arc::new(Function { handle: reply.function, module, name: name.clone(), kernel });
+    let modules = &mut seat.session().tables().modules;
+    if let Some(of) = modules.by_handle.get_mut(&module) {
+        of.functions.insert(name, Arc::clone(&function));
+    }
+    modules.functions.insert(function.handle, Arc::clone(&function));
     Ok(function)
 }
 
@@ -197,6 +206,18 @@ pub fn kernel_of_host(seat: &Seat, host: usize, device: i32) -> Outcome<Arc<Func
     Ok(function)
 }
 
+/// As [`kernel_of_host`], for a program that keeps the kernel's handle.
+///
+/// # Errors
+/// As [`kernel_of_host`].
+pub fn handle_of_host(seat: &Seat, host: usize) -> Outcome<u64> {
+    let function = kernel_of_host(seat, host, seat.device())?;
+    if let Some(module) = seat.session().tables().modules.by_handle.get_mut(&function.module) {
+        module.is_state = true;
+    }
+    Ok(function.handle)
+}
+
 /// The variable whose shadow in the host is at this address, on the thread's device.
 ///
 /// # Errors
@@ -223,13 +244,13 @@ fn module_of(seat: &Seat, symbol: &Symbol) -> Outcome<u64> {
     let address = registry::image(symbol.binary).ok_or(HipError::INVALID_IMAGE)?;
     // SAFETY: the program registered the image, and has not taken it back.
     let image = unsafe { image_at(address) }?;
-    let module = load_for(seat, image, Some(symbol.binary))?;
+    let module = load_for(seat, image, false)?;
     seat.session().tables().modules.of_binaries.insert(key, module);
     Ok(module)
 }
 
 /// Unloads what came from a fat binary, which the program takes back.
-pub fn unload_binary(seat: &Seat, binary: Binary) -> Outcome {
+pub fn unload_binary(seat: &Seat, binary: Binary) {
     let modules: Vec<u64> = {
         let tables = seat.session().tables();
         tables
@@ -240,7 +261,10 @@ pub fn unload_binary(seat: &Seat, binary: Binary) -> Outcome {
             .map(|(_, module)| *module)
             .collect()
     };
-    modules.into_iter().try_for_each(|module| unload(seat, module))
+    for module in modules {
+        // The program cannot use it any more, whatever becomes of the worker's.
+        let _ = unload(seat, module);
+    }
 }
 
 fn refused(why: &Refused) -> HipError {

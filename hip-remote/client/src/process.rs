@@ -1,13 +1,15 @@
 //! The process's worker: which one it is, and when another takes its place.
 
 use std::cell::RefCell;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::connection::{self, NoWorker, lock};
 use crate::error::{HipError, Outcome};
-use crate::registry;
+use crate::host_memory::{self, Ranges};
+use crate::registry::{self, Registry};
 use crate::session::Session;
 use crate::settings;
 
@@ -16,6 +18,8 @@ const AGAIN: Duration = Duration::from_secs(2);
 
 struct Process {
     session: Option<Arc<Session>>,
+    /// A thread connects, and the others wait for it.
+    connects: bool,
     failed: Option<(Instant, HipError)>,
     /// Where in the list of workers the next search begins.
     next: usize,
@@ -24,7 +28,10 @@ struct Process {
 }
 
 static PROCESS: Mutex<Process> =
-    Mutex::new(Process { session: None, failed: None, next: 0, said: Vec::new() });
+    Mutex::new(Process { session: None, connects: false, failed: None, next: 0, said: Vec::new() });
+
+/// Rings when a thread has connected, or has not.
+static CONNECTED: Condvar = Condvar::new();
 
 /// How often the process came from a fork. What a thread has from before belongs to the parent.
 static FORKS: AtomicU32 = AtomicU32::new(0);
@@ -39,6 +46,9 @@ pub fn forks() -> u32 {
 /// No worker can be had, or one is lost with what the program had there.
 pub fn session() -> Outcome<Arc<Session>> {
     let mut process = lock(&PROCESS);
+    while process.connects {
+        process = CONNECTED.wait(process).unwrap_or_else(PoisonError::into_inner);
+    }
     if let Some(session) = &process.session {
         if !session.connection.is_lost() {
             return Ok(Arc::clone(session));
@@ -58,8 +68,17 @@ pub fn session() -> Outcome<Arc<Session>> {
         _ => process.failed = None,
     }
     watch_forks();
-    match process.connect() {
-        Ok(session) => {
+    process.connects = true;
+    let first = process.next;
+    // A fork takes the process's lock, and workers may take minutes to answer.
+    drop(process);
+    let connected = connect(first);
+    let mut process = lock(&PROCESS);
+    process.connects = false;
+    CONNECTED.notify_all();
+    match connected {
+        Ok((number, session)) => {
+            process.next = number;
             process.session = Some(Arc::clone(&session));
             Ok(session)
         }
@@ -70,54 +89,63 @@ pub fn session() -> Outcome<Arc<Session>> {
     }
 }
 
+/// Whether the process has a worker now.
+pub fn is_connected() -> bool {
+    lock(&PROCESS).session.as_ref().is_some_and(|session| !session.connection.is_lost())
+}
+
 /// Says a sentence once on stderr.
 pub fn say(sentence: &str) {
     lock(&PROCESS).say(sentence);
 }
 
-impl Process {
-    fn connect(&mut self) -> Outcome<Arc<Session>> {
-        let settings = match settings::read() {
-            Ok(settings) => settings,
-            Err(why) => {
-                self.say(&why);
-                return Err(HipError::NO_DEVICE);
-            }
-        };
-        let mut error = HipError::NO_DEVICE;
-        let mut refusals = Vec::new();
-        for step in 0..settings.workers.len() {
-            let number = (self.next + step) % settings.workers.len().max(1);
-            let Some(worker) = settings.workers.get(number) else { continue };
-            match connection::open(worker, settings.key.as_ref(), settings.memory) {
-                Ok((connection, welcome)) => {
-                    self.next = number;
-                    for what in registry::unsupported() {
-                        self.say(&format!("{what} is not supported by a remote GPU"));
-                    }
-                    return Ok(Arc::new(Session::new(connection, welcome)));
+/// Connects to a worker, beginning with this one of the list, and says which one it is.
+fn connect(first: usize) -> Outcome<(usize, Arc<Session>)> {
+    let settings = settings::read().map_err(|why| {
+        say(&why);
+        HipError::NO_DEVICE
+    })?;
+    let mut error = HipError::NO_DEVICE;
+    let mut refusals = Vec::new();
+    for step in 0..settings.workers.len() {
+        let number = (first + step) % settings.workers.len().max(1);
+        let Some(worker) = settings.workers.get(number) else { continue };
+        match connection::open(worker, settings.key.as_ref(), settings.memory) {
+            Ok((connection, welcome)) => {
+                for what in registry::unsupported() {
+                    say(&format!("{what} is not supported by a remote GPU"));
                 }
-                Err(NoWorker::Unreachable(why)) => refusals.push(why),
-                Err(NoWorker::Hip(failure)) => error = failure,
+                return Ok((number, Arc::new(Session::new(connection, welcome))));
             }
+            Err(NoWorker::Unreachable(why)) => refusals.push(why),
+            Err(NoWorker::Hip(failure)) => error = failure,
         }
-        for why in refusals {
-            self.say(&why);
-        }
-        Err(error)
     }
+    for why in refusals {
+        say(&why);
+    }
+    Err(error)
+}
 
+impl Process {
     fn say(&mut self, sentence: &str) {
         if !self.said.iter().any(|said| said == sentence) {
-            eprintln!("rocworker: {sentence}");
+            // A stderr that is closed is no reason to fail.
+            let _ = writeln!(std::io::stderr(), "rocworker: {sentence}");
             self.said.push(sentence.to_owned());
         }
     }
 }
 
+struct Held {
+    process: MutexGuard<'static, Process>,
+    _registry: MutexGuard<'static, Option<Registry>>,
+    _host_memory: MutexGuard<'static, Ranges>,
+}
+
 thread_local! {
     /// What the forking thread holds, so that no other thread is within it when the child begins.
-    static HELD: RefCell<Option<(MutexGuard<'static, Process>, registry::Held)>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
 /// Has the C library call back around each fork, from the first connection on.
@@ -133,7 +161,7 @@ extern "C" fn before_fork() {
     let _ = HELD.try_with(|held| {
         if let Ok(mut held) = held.try_borrow_mut() {
             let process = lock(&PROCESS);
-            *held = Some((process, registry::hold()));
+            *held = Some(Held { process, _registry: registry::hold(), _host_memory: host_memory::hold() });
         }
     });
 }
@@ -146,8 +174,10 @@ extern "C" fn after_fork_in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     let _ = HELD.try_with(|held| {
         let Ok(mut held) = held.try_borrow_mut() else { return };
-        let Some((mut process, _)) = held.take() else { return };
+        let Some(Held { mut process, .. }) = held.take() else { return };
         process.failed = None;
+        // The thread that connects is the parent's.
+        process.connects = false;
         if let Some(session) = process.session.take() {
             // The worker must see the parent's end, which it does not while the child has the socket.
             // SAFETY: the descriptor is the connection's, which nothing of the child uses any more.

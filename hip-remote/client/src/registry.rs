@@ -17,7 +17,7 @@ pub struct Symbol {
 }
 
 #[derive(Default)]
-struct Registry {
+pub struct Registry {
     /// Where each binary's image is in the program.
     images: HashMap<Binary, usize>,
     /// By the address of the host's stub.
@@ -35,12 +35,8 @@ fn with<T>(use_it: impl FnOnce(&mut Registry) -> T) -> T {
 }
 
 /// Keeps all other threads out, across a fork.
-pub fn hold() -> Held {
-    Held { _registry: lock(&REGISTRY) }
-}
-
-pub struct Held {
-    _registry: MutexGuard<'static, Option<Registry>>,
+pub fn hold() -> MutexGuard<'static, Option<Registry>> {
+    lock(&REGISTRY)
 }
 
 pub fn add_binary(binary: Binary, image: usize) {
@@ -81,9 +77,4 @@ pub fn kernel(host: usize) -> Option<Symbol> {
 
 pub fn variable(host: usize) -> Option<Symbol> {
     with(|registry| registry.variables.get(&host).cloned())
-}
-
-/// Whether the binary's code has variables, which keep what a kernel wrote from launch to launch.
-pub fn has_variables(binary: Binary) -> bool {
-    with(|registry| registry.variables.values().any(|symbol| symbol.binary == binary))
 }

@@ -19,6 +19,9 @@ pub fn reserve(pages: &Range<u64>) -> Result<(), Refused> {
     // SAFETY: MAP_FIXED_NOREPLACE maps nothing over memory that is in use.
     let got = unsafe { libc::mmap(start, length, libc::PROT_NONE, flags, -1, 0) };
     if got == start {
+        // A forked child has pointers of its own, which may be equal ones.
+        // SAFETY: the range is the one that mmap gave just now.
+        unsafe { libc::madvise(start, length, libc::MADV_DONTFORK) };
         return Ok(());
     }
     if got != libc::MAP_FAILED {

@@ -1,6 +1,7 @@
 //! What the program has at one worker: a connection, and what it made there.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use hip_protocol::calls::{DeviceAttribute, DeviceProperties, Welcome};
@@ -15,6 +16,8 @@ pub struct Session {
     pub connection: Arc<Connection>,
     pub welcome: Welcome,
     tables: Mutex<Tables>,
+    /// Calls that failed with the connection have taken the program's last state out of the tables.
+    keeps_state: AtomicBool,
     /// Held while a code object is loaded, so that two threads do not load it twice.
     pub loading: Mutex<()>,
     properties: Mutex<HashMap<i32, Arc<Properties>>>,
@@ -49,6 +52,7 @@ impl Session {
             connection,
             welcome,
             tables: Mutex::default(),
+            keeps_state: AtomicBool::new(false),
             loading: Mutex::default(),
             properties: Mutex::default(),
             attributes: Mutex::default(),
@@ -59,13 +63,22 @@ impl Session {
         lock(&self.tables)
     }
 
-    /// Whether the program holds a pointer or a handle of this worker. Then no other worker can stand in for it.
+    /// Whether the program holds a pointer or a handle of this worker, or waits for its kernels. Then no other worker can stand
+    /// in for it.
     pub fn has_state(&self) -> bool {
+        if self.keeps_state.load(Ordering::Relaxed) || self.connection.has_launches_under_way() {
+            return true;
+        }
         let tables = self.tables();
         !tables.allocations.is_empty()
             || !tables.streams.is_empty()
             || !tables.events.is_empty()
             || tables.modules.has_state()
+    }
+
+    /// Has state for good.
+    pub fn keep_state(&self) {
+        self.keeps_state.store(true, Ordering::Relaxed);
     }
 
     /// # Errors

@@ -38,6 +38,8 @@ pub struct Seat {
     pub desk: Desk,
     /// The thread's device, which the worker has for the lane.
     device: Cell<i32>,
+    /// The worker has fewer devices than the one before it, and the thread's own is not among them.
+    is_without_device: Cell<bool>,
     forks: u32,
 }
 
@@ -73,12 +75,13 @@ impl Seat {
             session: ManuallyDrop::new(session),
             desk,
             device: Cell::new(device),
+            is_without_device: Cell::new(false),
             forks: process::forks(),
         };
-        if thread.device.get() >= seat.session.welcome.devices {
-            thread.device.set(0);
+        match seat.session.device(thread.device.get()) {
+            Ok(device) => seat.switch(device)?,
+            Err(_) => seat.is_without_device.set(true),
         }
-        seat.switch(thread.device.get())?;
         Ok(seat)
     }
 
@@ -109,8 +112,18 @@ impl Drop for Seat {
 /// the call instead.
 ///
 /// # Errors
-/// No worker can be had, or the call fails.
+/// No worker can be had, it lacks the thread's device, or the call fails.
 pub fn seated<T>(call: impl Fn(&Seat) -> Outcome<T>) -> Outcome<T> {
+    seated_anywhere(
+        |seat| if seat.is_without_device.get() { Err(HipError::INVALID_DEVICE) } else { call(seat) },
+    )
+}
+
+/// Runs a call that needs no device as [`seated`] does.
+///
+/// # Errors
+/// No worker can be had, or the call fails.
+pub fn seated_anywhere<T>(call: impl Fn(&Seat) -> Outcome<T>) -> Outcome<T> {
     let run = |thread: &Thread| {
         let mut place = thread.seat.try_borrow_mut().map_err(|_| HipError::UNKNOWN)?;
         for _ in 0..ATTEMPTS {
@@ -119,8 +132,17 @@ pub fn seated<T>(call: impl Fn(&Seat) -> Outcome<T>) -> Outcome<T> {
                 *place = Some(Seat::take(thread)?);
             }
             let seat = place.as_ref().ok_or(HipError::UNKNOWN)?;
+            // The call may take its pointer or handle out of the session's tables before the loss is seen.
+            let had_state = seat.session.has_state();
             match call(seat) {
-                Err(HipError::LOST) if seat.session.connection.is_lost() && !seat.session.has_state() => {}
+                Err(HipError::LOST) if seat.session.connection.is_lost() => {
+                    if had_state {
+                        seat.session.keep_state();
+                    }
+                    if seat.session.has_state() {
+                        return Err(HipError::LOST);
+                    }
+                }
                 result => return result,
             }
         }
@@ -130,30 +152,15 @@ pub fn seated<T>(call: impl Fn(&Seat) -> Outcome<T>) -> Outcome<T> {
     THREAD.try_with(run).unwrap_or_else(|_| run(&Thread::default()))
 }
 
-/// Runs a call where the thread has a place at the worker already.
-///
-/// # Errors
-/// The thread has none, or the call fails.
-pub fn seated_already(call: impl FnOnce(&Seat) -> Outcome) -> Outcome {
-    THREAD
-        .try_with(|thread| {
-            let place = thread.seat.try_borrow().map_err(|_| HipError::UNKNOWN)?;
-            match place.as_ref().filter(|seat| seat.is_usable()) {
-                Some(seat) => call(seat),
-                None => Err(HipError::DEINITIALIZED),
-            }
-        })
-        .unwrap_or(Err(HipError::DEINITIALIZED))
-}
-
 /// Makes a device the thread's.
 ///
 /// # Errors
 /// There is no such device.
 pub fn set_device(device: i32) -> Outcome {
-    seated(|seat| {
+    seated_anywhere(|seat| {
         let device = seat.session().device(device)?;
         seat.switch(device)?;
+        seat.is_without_device.set(false);
         let _ = THREAD.try_with(|thread| thread.device.set(device));
         Ok(())
     })

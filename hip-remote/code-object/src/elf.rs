@@ -37,8 +37,10 @@ impl Table {
 }
 
 /// A segment's or a section's type, and the part of the file that it takes.
-struct Part {
-    kind: u32,
+pub(crate) struct Part {
+    pub(crate) kind: u32,
+    pub(crate) flags: u32,
+    pub(crate) address: u64,
     offset: u64,
     size: u64,
 }
@@ -81,21 +83,37 @@ pub(crate) fn length(tables: &Tables, segments: &[u8], sections: &[u8]) -> Resul
     })
 }
 
+/// The segments of a whole code object.
+pub(crate) fn segments(file: &[u8]) -> Result<impl Iterator<Item = Part> + Clone, Refused> {
+    let tables = tables(file)?;
+    let table = part(file, tables.segments.offset, tables.segments.size())
+        .ok_or_else(|| malformed("the code object ends within its table of segments"))?;
+    Ok(table.chunks_exact(SEGMENT.into()).filter_map(segment))
+}
+
 fn segment(bytes: &[u8]) -> Option<Part> {
-    Some(Part { kind: u32_at(bytes, 0)?, offset: u64_at(bytes, 8)?, size: u64_at(bytes, 32)? })
+    Some(Part {
+        kind: u32_at(bytes, 0)?,
+        flags: u32_at(bytes, 4)?,
+        address: u64_at(bytes, 16)?,
+        offset: u64_at(bytes, 8)?,
+        size: u64_at(bytes, 32)?,
+    })
 }
 
 fn section(bytes: &[u8]) -> Option<Part> {
-    Some(Part { kind: u32_at(bytes, 4)?, offset: u64_at(bytes, 24)?, size: u64_at(bytes, 32)? })
+    Some(Part {
+        kind: u32_at(bytes, 4)?,
+        flags: u32_at(bytes, 8)?,
+        address: u64_at(bytes, 16)?,
+        offset: u64_at(bytes, 24)?,
+        size: u64_at(bytes, 32)?,
+    })
 }
 
 /// The first note of a vendor and a type, such as AMDGPU's 32: segments carry notes, since a loader reads these alone.
 pub(crate) fn note<'a>(file: &'a [u8], vendor: &str, wanted: u32) -> Result<Option<&'a [u8]>, Refused> {
-    let tables = tables(file)?;
-    let table = part(file, tables.segments.offset, tables.segments.size())
-        .ok_or_else(|| malformed("the code object ends within its table of segments"))?;
-    let segments =
-        table.chunks_exact(SEGMENT.into()).filter_map(segment).filter(|segment| segment.kind == PT_NOTE);
+    let segments = segments(file)?.filter(|segment| segment.kind == PT_NOTE);
     for segment in segments.take(MAX_NOTE_SEGMENTS) {
         let mut notes = part(file, segment.offset, segment.size)
             .ok_or_else(|| malformed("the code object ends within its notes"))?;

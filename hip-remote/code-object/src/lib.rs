@@ -16,6 +16,7 @@ use std::fmt::Write as _;
 mod bundle;
 mod bytes;
 mod compressed;
+pub mod data;
 mod elf;
 pub mod image;
 pub mod kernel;

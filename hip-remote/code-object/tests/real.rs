@@ -4,6 +4,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use hip_code_object::data::has_writable_data;
 use hip_code_object::kernel::{Argument, kernels};
 use hip_code_object::{Refused, image};
 
@@ -24,14 +25,17 @@ extern "C" __global__ __launch_bounds__(128) void shared(int *out) {
 
 /// A bundle for gfx906 without XNACK and for gfx90a.
 fn bundle(level: &str) -> Vec<u8> {
-    compile(&[level, "--genco", "--offload-arch=gfx906:xnack-", "--offload-arch=gfx90a"])
+    compile(SOURCE, &[level, "--genco", "--offload-arch=gfx906:xnack-", "--offload-arch=gfx90a"])
 }
 
-fn compile(arguments: &[&str]) -> Vec<u8> {
+fn compile(text: &str, arguments: &[&str]) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let [source, made] = ["kernels.hip", "kernels"].map(|name| folder.path().join(name));
-    std::fs::write(&source, SOURCE).unwrap();
-    let status = Command::new("hipcc").args(arguments).arg(&source).arg("-o").arg(&made).status();
+    std::fs::write(&source, text).unwrap();
+    // hipcc leaves folders where it puts its temporary files.
+    let mut hipcc = Command::new("hipcc");
+    hipcc.args(arguments).arg(&source).arg("-o").arg(&made).env("TMPDIR", folder.path());
+    let status = hipcc.status();
     assert!(status.expect("Debian's package hipcc is installed").success());
     std::fs::read(made).unwrap()
 }
@@ -101,6 +105,24 @@ fn arguments_lie_where_the_compiler_put_them_at_each_level_of_optimisation() {
         let mut expected = vec![0xaa, 1, 0, 0, 0, 0, 0, 0, 0];
         expected.extend([[2; 24].as_slice(), &[3; 8], &[4; 2]].concat());
         assert_eq!(out, expected, "{level}");
+    }
+}
+
+#[test]
+fn code_with_variables_has_writable_data_wherever_they_stand() {
+    for (variables, within, writable) in [
+        ("", "0", false),
+        ("__device__ const int table[2] = {4, 5};", "table[threadIdx.x]", false),
+        ("__device__ int all;", "all++", true),
+        ("__constant__ int given;", "given", true),
+        ("", "({ static __device__ int calls; calls++; })", true),
+    ] {
+        let text = format!(
+            "#include <hip/hip_runtime.h>\n{variables}\n__global__ void kernel(int *out) {{ *out = {within}; }}"
+        );
+        let bundle = compile(&text, &["-O3", "--genco", "--offload-arch=gfx90a"]);
+        let code = image::code_object(&bundle, "gfx90a").unwrap();
+        assert_eq!(has_writable_data(&code), writable, "{text}");
     }
 }
 
@@ -176,7 +198,7 @@ fn what_clang_compressed_gives_its_kernel() {
 
 #[test]
 fn a_program_holds_its_bundle_in_a_section_that_says_where_it_ends() {
-    let program = compile(&["-O3", "--offload-arch=gfx90a", "-c"]);
+    let program = compile(SOURCE, &["-O3", "--offload-arch=gfx90a", "-c"]);
     let begin = program.windows(24).position(|bytes| bytes == b"__CLANG_OFFLOAD_BUNDLE__").unwrap();
     let image = &program[begin..];
     let whole = &image[..usize::try_from(length(image).unwrap()).unwrap()];
@@ -185,11 +207,14 @@ fn a_program_holds_its_bundle_in_a_section_that_says_where_it_ends() {
 
 #[test]
 fn damaged_images_are_refused_and_never_more() {
-    let bundle = compile(&["-O3", "--genco", "--offload-arch=gfx90a"]);
+    let bundle = compile(SOURCE, &["-O3", "--genco", "--offload-arch=gfx90a"]);
     let object = image::code_object(&bundle, "gfx90a").unwrap().into_owned();
     let read = |bytes: &[u8]| {
         let _ = length(bytes);
-        image::code_object(bytes, "gfx90a").and_then(|object| kernels(&object))
+        image::code_object(bytes, "gfx90a").and_then(|object| {
+            has_writable_data(&object);
+            kernels(&object)
+        })
     };
     assert_eq!(read(&object).unwrap().len(), 3);
     for image in

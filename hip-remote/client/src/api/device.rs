@@ -10,7 +10,7 @@ use crate::border::hip;
 use crate::error::{HipError, Outcome};
 use crate::program::{bytes, bytes_mut, put, put_text, text};
 use crate::properties::Properties;
-use crate::thread::{Seat, seated, set_device};
+use crate::thread::{Seat, seated, seated_anywhere, set_device};
 
 /// Answers with something of a device's properties.
 fn of_device<T>(to: *mut T, device: c_int, what: impl Fn(&Properties) -> Outcome<T>) -> Outcome {
@@ -87,7 +87,7 @@ hip! {
     }
 
     fn hipGetDeviceCount(to: *mut c_int) {
-        let devices = seated(|seat| Ok(seat.session().welcome.devices));
+        let devices = seated_anywhere(|seat| Ok(seat.session().welcome.devices));
         // SAFETY: the program wants the number there.
         unsafe { put(to, devices.unwrap_or(0)) }?;
         if devices? == 0 { Err(HipError::NO_DEVICE) } else { Ok(()) }
@@ -111,14 +111,18 @@ hip! {
 
     fn hipDeviceReset() {
         seated(|seat| {
-            seat.session().connection.call(&seat.desk, &DeviceReset {}, &[])?;
+            let reset = seat.session().connection.call(&seat.desk, &DeviceReset {}, &[]);
+            if reset == Err(HipError::LOST) {
+                return Err(HipError::LOST);
+            }
+            // The worker frees all before it tells an error, an earlier call's or the device's.
             let mut tables = seat.session().tables();
             let device = seat.device();
             tables.allocations.remove_device(device);
             tables.streams.retain(|_, stream| stream.device != device);
             tables.events.retain(|_, event| event.device != device);
             tables.modules.remove_device(device);
-            Ok(())
+            reset.map(|_| ())
         })
     }
 

@@ -103,9 +103,7 @@ hip! {
             return Err(HipError::INVALID_VALUE);
         }
         // SAFETY: the program wants the handle there.
-        seated(|seat| unsafe {
-            put(to, modules::kernel_of_host(seat, host as usize, seat.device())?.handle as usize)
-        })
+        seated(|seat| unsafe { put(to, modules::handle_of_host(seat, host as usize)? as usize) })
     }
 
     fn hipFuncGetAttribute(to: *mut c_int, number: c_int, function: usize) {

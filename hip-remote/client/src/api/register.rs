@@ -3,9 +3,11 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::border::quietly;
+use crate::modules;
+use crate::process;
 use crate::program;
 use crate::registry::{self, Binary, Symbol};
-use crate::{modules, thread};
+use crate::thread::seated_anywhere;
 
 /// `HIPF`: clang's wrapper of a fat binary (CGCUDANV.cpp).
 const WRAPPER: u32 = 0x4849_5046;
@@ -38,7 +40,12 @@ pub unsafe extern "C" fn __hipUnregisterFatBinary(binary: *mut *mut c_void) {
     quietly((), || {
         registry::remove_binary(binary as Binary);
         // A library that is closed gives its code back. At the program's end the worker frees all.
-        let _ = thread::seated_already(|seat| modules::unload_binary(seat, binary as Binary));
+        if process::is_connected() {
+            let _ = seated_anywhere(|seat| {
+                modules::unload_binary(seat, binary as Binary);
+                Ok(())
+            });
+        }
     });
 }
 

@@ -1,7 +1,7 @@
 //! How a connection begins.
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ pub fn open(
         inbox: Mutex::new(Inbox::new(reader, welcome.window)),
         window: welcome.window,
         next_id: AtomicU32::new(1),
+        launches: AtomicU64::new(0),
+        launches_waited_for: AtomicU64::new(0),
         lost: AtomicBool::new(false),
         closed: AtomicBool::new(false),
         watch: Mutex::new(None),

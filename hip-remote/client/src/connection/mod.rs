@@ -15,11 +15,11 @@ mod transfer;
 mod watch;
 
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
-use hip_protocol::calls::Call;
+use hip_protocol::calls::{Call, DeviceSync, EventSync, Launch, StreamSync};
 use hip_protocol::envelope::{DEFERRED, ERROR, NO_REPLY};
 use hip_protocol::message;
 use hip_transport::Shutdown;
@@ -39,6 +39,9 @@ pub struct Connection {
     post: Mutex<Post>,
     inbox: Mutex<Inbox>,
     next_id: AtomicU32,
+    /// How many launches were sent, and how many of them some thread has waited for.
+    launches: AtomicU64,
+    launches_waited_for: AtomicU64,
     /// Nothing more can be sent or received.
     lost: AtomicBool,
     /// The process wants nothing more of it.
@@ -62,9 +65,14 @@ impl Connection {
     /// The call failed, an earlier one-way call of this thread failed, or the connection is lost.
     pub fn call<C: Call>(&self, desk: &Desk, call: &C, variable: &[u8]) -> Outcome<Answer<C>> {
         let id = self.expect(desk)?;
+        let launches = self.launches.load(Ordering::Relaxed);
         self.append(call, id, 0, desk, variable, false);
         self.flush(&[], &[]);
-        self.answer::<C>(desk, id)
+        let answer = self.answer::<C>(desk, id);
+        if [DeviceSync::OP, StreamSync::OP, EventSync::OP].contains(&C::OP) {
+            self.waited_for(launches, &answer);
+        }
+        answer
     }
 
     /// Makes a call whose failure comes with a later reply.
@@ -75,8 +83,23 @@ impl Connection {
         if self.is_lost() {
             return Err(HipError::LOST);
         }
+        if C::OP == Launch::OP {
+            self.launches.fetch_add(1, Ordering::Relaxed);
+        }
         self.append(call, self.id(), NO_REPLY, desk, variable, true);
         Ok(())
+    }
+
+    /// Whether kernels were launched for which no thread has waited since.
+    pub fn has_launches_under_way(&self) -> bool {
+        self.launches.load(Ordering::Relaxed) > self.launches_waited_for.load(Ordering::Relaxed)
+    }
+
+    /// Takes it that so many launches have ended, where a call that waits has its answer.
+    fn waited_for<T>(&self, launches: u64, answer: &Outcome<T>) {
+        if !matches!(answer, Err(HipError::LOST)) {
+            self.launches_waited_for.fetch_max(launches, Ordering::Relaxed);
+        }
     }
 
     pub fn is_lost(&self) -> bool {

@@ -1,5 +1,7 @@
 //! Copies between the program's memory and the worker's devices, and code objects.
 
+use std::sync::atomic::Ordering;
+
 use hip_protocol::calls::Call;
 use hip_protocol::calls::{DeviceToHost, HostToDevice, LoadedImage, ModuleImage};
 use hip_protocol::envelope::{CHUNK, Envelope, NO_REPLY};
@@ -64,10 +66,12 @@ impl Connection {
             return Ok(());
         }
         let id = self.expect(desk)?;
+        let launches = self.launches.load(Ordering::Relaxed);
         lock(&self.inbox).targets.add(id, *to, true);
         self.append(call, id, 0, desk, &[], false);
         self.flush(&[], &[]);
         let answer = self.answer::<DeviceToHost>(desk, id);
+        self.waited_for(launches, &answer);
         let whole = lock(&self.inbox).targets.remove(id);
         answer?;
         // The worker says that it copied, and the bytes are not here: nobody may read the target as if they were.
