@@ -52,7 +52,7 @@ impl Client {
 
     pub fn greet(address: &Address, key: Option<&ClientKey>) -> Self {
         let mut client = Self::connect(address, key);
-        let token = key.map(ClientKey::token).unwrap_or_default();
+        let token = key.map(|key| key.token(address)).unwrap_or_default();
         client.welcome = Some(client.call_with(Hello { token, pid: 1, memory: 0 }, b"test").unwrap());
         client
     }
