@@ -125,9 +125,12 @@ cluster delete pod "$pod" --ignore-not-found || fail "the pod of an earlier run 
 sed "s|^    kubernetes.io/hostname: NODE\$|    kubernetes.io/hostname: $other_node|" "$here/remote-workload.yaml" |
     cluster apply --filename - || fail "remote-workload.yaml was refused"
 
-step "A worker runs on $gpu_node"
+step "The pod's worker runs on $gpu_node"
 has_worker() {
-    workers=$(cluster get pods --selector tensor-fusion.ai/component=worker --output \
+    # Other pods have workers of their own.
+    workload=$(cluster get pod "$pod" --output 'jsonpath={.metadata.annotations.tensor-fusion\.ai/selected-workload}') &&
+        [ -n "$workload" ] || return 1
+    workers=$(cluster get pods --selector "tensor-fusion.ai/component=worker,tensor-fusion.ai/workload=$workload" --output \
         'jsonpath={range .items[*]}{.spec.nodeName} {.status.phase}{"\n"}{end}') || return 1
     echo "$workers" | grep -Fqx "$gpu_node Running"
 }

@@ -16,7 +16,8 @@ case " $* " in
     *" get secret "*) name=secret ;;
     *" label node "*) name=label ;;
     *" apply --filename - "*) name=apply; cat >DESK/applied ;;
-    *"component=worker"*) name=workers ;;
+    *"selected-workload}"*) name=workload ;;
+    *"component=worker,tensor-fusion.ai/workload=w7 "*) name=workers ;;
     *" get gpus "*) name=gpus ;;
     *" delete pod "*) name=delete ;;
     *" logs "*) name=logs ;;
@@ -34,6 +35,7 @@ fn set() -> Desk {
     let desk = Desk::with("test-amd-remote-gpu.sh", &[("kubectl", KUBECTL)]);
     desk.put("node", "True");
     desk.put("secret", "secret/one");
+    desk.put("workload", "w7");
     desk.put("workers", "n3 Running\nn1 Running\n");
     desk.put("phase", "Running");
     desk.put("logs", "True AMD Instinct MI325X\n1024.0\n");
@@ -80,6 +82,7 @@ fn each_fault_of_a_remote_gpu_ends_the_run_with_a_sentence() {
         ("secret.fails", "", 1, "the namespace default has no secret hip-worker-key: docs/hip-remote.md"),
         ("label.fails", "", 2, "the node n1 cannot be labelled"),
         ("apply.fails", "", 3, "remote-workload.yaml was refused"),
+        ("workload", "", 4, "no worker runs on n1"),
         ("workers", "n11 Running\nn1 Pending\n", 4, "no worker runs on n1"),
         ("phase", "Pending", 5, "the pod is Pending and has not computed"),
         ("phase", "Failed", 5, "the pod failed: "),
