@@ -209,7 +209,7 @@ fn the_worker_starts_with_its_key_and_tensorfusions_arguments() {
         refused.status.code() == Some(1) && stderr.contains("make the secret hip-worker-key"),
         "{refused:?}"
     );
-    let folder = top.join("etc/rocworker-hip");
+    let folder = top.join("etc/rocworker/hip");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("worker.key"), "").unwrap();
     let expected = format!("--listen 0.0.0.0 --key {}/worker.key -p 8000 preload=\n", folder.display());
