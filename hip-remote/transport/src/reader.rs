@@ -136,8 +136,14 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether bytes have come that no call has taken: then [`Self::next`] hardly waits, and [`Self::as_fd`] may not be readable.
-    pub fn is_buffered(&self) -> bool {
+    /// Whether so many bytes are there, so that a call takes them without the other side. Those that are still encrypted
+    /// do not count.
+    pub fn has(&self, bytes: usize) -> bool {
+        self.end - self.start >= bytes
+    }
+
+    /// Whether bytes have come that no call has taken: then [`Self::as_fd`] may not be readable.
+    fn is_buffered(&self) -> bool {
         self.start < self.end
             || self.tls.as_ref().is_some_and(|(tls, encrypted)| !encrypted.is_empty() || tls.is_buffered())
     }

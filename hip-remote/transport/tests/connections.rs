@@ -89,7 +89,7 @@ fn messages_arrive_whole_and_in_order_over_each_kind_of_connection() {
             let message = reader.next().unwrap();
             long = reader.bytes(message.length).unwrap().to_vec();
         }
-        assert!(!reader.is_buffered());
+        assert!(!reader.has(1));
         drop(reader_there);
         let sent = sender.join().unwrap();
         assert!(target == sent && long == sent);
@@ -140,7 +140,7 @@ fn a_silent_peer_is_noticed_after_the_time_that_was_set() {
         worker.write(&mut [IoSlice::new(&ping(b"12"))]).unwrap();
         assert!(reader.poll(TIME).unwrap());
         assert_eq!(reader.next().unwrap().length, 2);
-        assert!(reader.is_buffered() && reader.poll(Duration::ZERO).unwrap());
+        assert!(reader.has(2) && reader.poll(Duration::ZERO).unwrap());
     }
 }
 

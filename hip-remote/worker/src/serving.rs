@@ -77,10 +77,7 @@ impl Serving {
     /// The sentence that ends the connection.
     pub fn serve(&mut self, reader: &mut Reader) -> Result<(), String> {
         loop {
-            if !self.out.is_empty() && (!reader.is_buffered() || self.out.len() >= REPLIES) {
-                self.session.write(&mut [IoSlice::new(&self.out)])?;
-                self.out.clear();
-            }
+            self.reply_unless(reader.has(message::PREFIX))?;
             let message = match reader.next() {
                 Ok(message) => message,
                 Err(Error::Ended { .. }) => return Ok(()),
@@ -91,6 +88,8 @@ impl Serving {
             if message.version != VERSION_2 {
                 return Err("a message of version 1 came on a connection of version 2".to_owned());
             }
+            // What is to come of a message may take long: nobody's reply waits for it.
+            self.reply_unless(reader.has(message.length))?;
             if message.envelope.has(CHUNK) {
                 self.chunk(reader, &message)?;
             } else if message.op == Close::OP {
@@ -103,6 +102,15 @@ impl Serving {
                 return Err(violation);
             }
         }
+    }
+
+    /// Sends the replies, unless what is read next is there already.
+    fn reply_unless(&mut self, is_there: bool) -> Result<(), String> {
+        if !self.out.is_empty() && (!is_there || self.out.len() >= REPLIES) {
+            self.session.write(&mut [IoSlice::new(&self.out)])?;
+            self.out.clear();
+        }
+        Ok(())
     }
 
     fn call(&mut self, message: &Message, payload: &[u8]) -> Result<(), String> {
