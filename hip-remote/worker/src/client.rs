@@ -24,7 +24,6 @@ use crate::output::Output;
 use crate::releases::Releases;
 use crate::serving::Serving;
 use crate::session::Session;
-use crate::tables::Tables;
 use crate::{grant, version_1, watch};
 
 /// How long a client may take to say who it is.
@@ -106,9 +105,7 @@ pub fn serve(options: &Serve) -> Result<(), String> {
     // From here on the process ends, whatever the device does: the kernel frees what is left.
     watch::end_in_any_case();
     session.free_all();
-    if let Some(counted) = session.counted() {
-        let _ = Report::Counted(counted).write(&control);
-    }
+    let _ = Report::Counted(session.counted()).write(&control);
     let _ = Report::Ended.write(&control);
     log!("{client} ended");
     served.map_err(|sentence| format!("{client}: {sentence}"))
@@ -220,8 +217,7 @@ fn open(
     let limits = [options.memory.unwrap_or_default(), wanted];
     let limit = limits.into_iter().filter(|limit| *limit > 0).min().unwrap_or(u64::MAX);
     let gpus = granted.unwrap_or_else(all);
-    let tables = Tables::new(limit);
     let cache = Cache::new(&options.cache, options.cache_size);
-    let releases = Releases::new()?;
-    Ok(move |writer| Session::new(hip, (devices, gpus), tables, cache, output, releases, writer))
+    let releases = Releases::new(devices.unwrap_or_default())?;
+    Ok(move |writer| Session::new(hip, (devices, gpus), limit, cache, output, releases, writer))
 }

@@ -13,8 +13,7 @@ const FEW: usize = 8;
 impl Session {
     fn memory_info(&self, device: i32) -> Result<Memory, Status> {
         let (free, total) = self.hip.memory_info()?;
-        let tables = locked(&self.tables);
-        let (limit, allocated) = (tables.limit(), tables.allocated(device));
+        let (limit, allocated) = (self.budget.limit, self.budget.allocated(device));
         let (free, total) = (free as u64, total as u64);
         Ok(Memory { free: free.min(limit.saturating_sub(allocated)), total: total.min(limit) })
     }
@@ -46,12 +45,12 @@ impl Serving {
 
     pub fn memory_info(&mut self, request: &Request, _: MemoryInfo) -> Answer<Memory> {
         let device = request.lane.device();
-        if self.session.releases.is_idle() {
+        if self.session.releases.is_idle(device) {
             return self.session.memory_info(device).map(Some);
         }
         // A program that has freed memory counts it as free.
         self.later(request, move |session| {
-            session.releases.wait();
+            session.releases.wait(device);
             session.memory_info(device)
         })
     }
@@ -64,8 +63,9 @@ impl Serving {
     pub fn device_sync(&mut self, request: &Request, _: DeviceSync) -> Answer<()> {
         let device = request.lane.device();
         let streams = locked(&self.session.tables).streams_of(device);
-        // To wake the lane's thread takes longer than to ask a few streams.
-        let is_idle = streams.len() < FEW
+        // To wake the lane's thread takes longer than to ask a few streams. A stream that is being destroyed may still work.
+        let is_idle = self.session.releases.is_idle(device)
+            && streams.len() < FEW
             && streams.iter().all(|stream| self.session.hip.stream_query(*stream).is_ok());
         if !is_idle {
             return self.later(request, |session| session.hip.device_sync());

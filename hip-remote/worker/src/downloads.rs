@@ -13,9 +13,10 @@ use crate::hip::{NOT_READY, OUT_OF_MEMORY, Status};
 use crate::locked::locked;
 use crate::rows::Rows;
 use crate::session::{Request, Session};
-use crate::staging::Piece;
+use crate::staging::{LEAST, Piece};
 
-/// The most bytes that may stand in the list. A client bounds itself to an eighth of it.
+/// The most bytes of pinned memory that the list may hold. A client bounds itself to an eighth of it, and counts
+/// [`LEAST`] bytes at least for each copy.
 const MOST: usize = 256 * 1024 * 1024;
 
 /// How many chunks of one copy are in pinned memory: the next is copied while one is sent.
@@ -62,6 +63,13 @@ impl Part {
     }
 }
 
+impl Drop for Part {
+    fn drop(&mut self) {
+        // The memory goes back: the GPU must no longer write to it.
+        let _ = self.copied.wait();
+    }
+}
+
 /// A copy for which a lane waits.
 #[derive(Debug)]
 pub struct Download {
@@ -100,7 +108,6 @@ impl Download {
         while let Some(part) = self.parts.pop_front() {
             let waited = part.copied.wait();
             result = result.and(waited);
-            // Pinned memory goes back only when the GPU no longer writes to it: each part is waited for.
             if result.is_ok() {
                 if session.write_chunk(request, part.bytes()).is_err() {
                     continue;
@@ -138,7 +145,7 @@ impl Downloads {
     ) -> Result<(), Status> {
         let bytes = usize::try_from(rows.bytes()).map_err(|_| OUT_OF_MEMORY)?;
         let mut list = locked(&self.list);
-        if list.pinned.saturating_add(bytes) > MOST {
+        if list.pinned.saturating_add(bytes.max(LEAST)) > MOST {
             return Err(OUT_OF_MEMORY);
         }
         let part = Part::begin(session, &rows, 0, bytes, stream)?;

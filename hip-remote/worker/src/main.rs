@@ -16,6 +16,7 @@
 mod log;
 
 mod arguments;
+mod budget;
 mod cache;
 mod client;
 mod counters;

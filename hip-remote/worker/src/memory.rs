@@ -8,6 +8,7 @@ use crate::locked::locked;
 use crate::rows::Rows;
 use crate::serving::Serving;
 use crate::session::{Answer, Request, Session};
+use crate::tables::Allocated;
 
 fn size(value: u64) -> Result<usize, Status> {
     usize::try_from(value).map_err(|_| INVALID_VALUE)
@@ -19,22 +20,35 @@ impl Session {
     /// # Errors
     /// The client has as much as it may, or the library has no more.
     pub fn malloc(&self, device: i32, bytes: u64) -> Result<Allocation, Status> {
-        locked(&self.tables).may_allocate(device, bytes)?;
-        let pointer = self.hip.malloc(size(bytes)?)?;
+        self.budget.take(device, bytes)?;
+        let allocated = size(bytes).and_then(|size| self.hip.malloc(size));
+        let pointer = allocated.inspect_err(|_| self.budget.give(device, bytes))?;
         if bytes > 0 {
-            locked(&self.tables).add_memory(pointer, bytes, device);
+            locked(&self.tables).add_memory(Allocated { pointer, bytes, device });
         }
         Ok(Allocation { pointer })
+    }
+
+    /// Frees an allocation. It counts until then: the library may wait for its device first.
+    ///
+    /// # Errors
+    /// The device has failed.
+    pub fn free(&self, Allocated { pointer, bytes, device }: Allocated) -> Result<(), Status> {
+        self.hip.free(pointer)?;
+        self.budget.give(device, bytes);
+        Ok(())
     }
 }
 
 impl Serving {
     pub fn malloc(&mut self, request: &Request, call: Malloc) -> Answer<Allocation> {
         let device = request.lane.device();
+        // A release that ends after the library has refused counts as well.
+        let was_idle = self.session.releases.is_idle(device);
         match self.session.malloc(device, call.bytes) {
             // What the client has freed before may be enough.
-            Err(OUT_OF_MEMORY) if !self.session.releases.is_idle() => self.later(request, move |session| {
-                session.releases.wait();
+            Err(OUT_OF_MEMORY) if !was_idle => self.later(request, move |session| {
+                session.releases.wait(device);
                 session.malloc(device, call.bytes)
             }),
             allocated => allocated.map(Some),
@@ -45,11 +59,11 @@ impl Serving {
         if call.pointer == 0 {
             return Ok(Some(()));
         }
-        let device = locked(&self.session.tables).remove_memory(call.pointer)?;
-        self.release(request, device, move |session| session.hip.free(call.pointer))
+        let memory = locked(&self.session.tables).remove_memory(call.pointer)?;
+        self.release(request, memory.device, move |session| session.free(memory))
     }
 
-    /// Releases something in the order of releases, and answers afterwards.
+    /// Releases something in the order of its device's releases, and answers afterwards.
     pub fn release(
         &mut self,
         request: &Request,
@@ -57,7 +71,7 @@ impl Serving {
         free: impl FnOnce(&Session) -> Result<(), Status> + Send + 'static,
     ) -> Answer<()> {
         let (session, request) = (std::sync::Arc::clone(&self.session), request.clone());
-        self.session.releases.push(move || {
+        self.session.releases.push(device, move || {
             let result = session.use_device(device).and_then(|()| free(&session));
             let mut out = Vec::new();
             let is_waited_for = !request.one_way;
@@ -82,27 +96,19 @@ impl Serving {
             self.check(&rows)?;
             self.session.use_device(device)?;
             let hip = &self.session.hip;
-            if call.height == 1 {
-                hip.set(call.pointer, call.value, call.element, size(call.width)?, stream)?;
-            } else if call.element == 1 {
+            let (pitch, bytes, height) = (size(call.pitch)?, size(width)?, size(call.height)?);
+            if call.element == 1 && height > 1 {
                 let [value, ..] = call.value.to_le_bytes();
-                hip.set_rows(
-                    call.pointer,
-                    size(call.pitch)?,
-                    value,
-                    size(width)?,
-                    size(call.height)?,
-                    stream,
-                )?;
+                hip.set_rows(call.pointer, pitch, value, bytes, height, stream)?;
             } else {
-                for row in 0..call.height {
-                    hip.set(
-                        call.pointer + row * call.pitch,
-                        call.value,
-                        call.element,
-                        size(call.width)?,
-                        stream,
-                    )?;
+                hip.set(call.pointer, call.value, call.element, size(call.width)?, stream)?;
+                // The rows that are done double: a call for each of them would keep the reader.
+                let mut done = 1;
+                while done < height {
+                    let rows = done.min(height - done);
+                    let to = call.pointer + (done * pitch) as u64;
+                    hip.copy_rows(to, pitch, call.pointer, pitch, bytes, rows, stream)?;
+                    done += rows;
                 }
             }
         }

@@ -13,6 +13,7 @@ use hip_protocol::field::Field;
 use hip_protocol::message::{self, MAX_CHUNK};
 use hip_transport::{Shutdown, Writer};
 
+use crate::budget::Budget;
 use crate::cache::Cache;
 use crate::counters::{Counted, Counters};
 use crate::downloads::Downloads;
@@ -36,10 +37,11 @@ pub struct Session {
     /// The index of each device among the machine's GPUs.
     gpus: Vec<usize>,
     pub tables: Mutex<Tables>,
+    pub budget: Budget,
     pub events: Arc<Events>,
     pub staging: Arc<Staging>,
     pub downloads: Downloads,
-    pub releases: Releases,
+    pub releases: Arc<Releases>,
     pub cache: Cache,
     pub counters: Counters,
     output: Arc<Output>,
@@ -71,19 +73,20 @@ impl Session {
     pub fn new(
         hip: Hip,
         (devices, gpus): (Result<i32, Status>, Vec<usize>),
-        tables: Tables,
+        limit: u64,
         cache: Cache,
         output: Arc<Output>,
         releases: Releases,
         writer: Writer,
     ) -> Self {
-        let hip = Arc::new(hip);
+        let (hip, releases) = (Arc::new(hip), Arc::new(releases));
         Self {
             devices,
             gpus,
-            tables: Mutex::new(tables),
+            tables: Mutex::new(Tables::new()),
+            budget: Budget::new(devices.unwrap_or_default(), limit),
             events: Events::new(&hip),
-            staging: Staging::new(&hip),
+            staging: Staging::new(&hip, &releases),
             downloads: Downloads::default(),
             releases,
             cache,
@@ -175,14 +178,14 @@ impl Session {
     /// # Errors
     /// The device has failed.
     pub fn free_device(&self, device: i32) -> Result<(), Status> {
-        self.releases.wait();
+        self.releases.wait(device);
         let mut result = self.hip.device_sync();
         let all = locked(&self.tables).take_of(device);
         let hip = &self.hip;
         let events = all.events.into_iter().map(|event| hip.event_destroy(event));
         let streams = all.streams.into_iter().map(|stream| hip.stream_destroy(stream));
         let modules = all.modules.into_iter().map(|module| hip.module_unload(module));
-        let memory = all.memory.into_iter().map(|pointer| hip.free(pointer));
+        let memory = all.memory.into_iter().map(|memory| self.free(memory));
         for freed in events.chain(streams).chain(modules).chain(memory) {
             result = result.and(freed);
         }
@@ -204,22 +207,20 @@ impl Session {
         locked(&self.waits).values().min().map(Instant::elapsed).unwrap_or_default()
     }
 
-    /// `None`: the tables are in use, maybe by a call that does not come back.
-    pub fn counted(&self) -> Option<Counted> {
+    pub fn counted(&self) -> Counted {
         let mut counted = Counted {
             received: self.counters.received.load(Ordering::Relaxed),
             sent: self.counters.sent.load(Ordering::Relaxed),
             ..Counted::default()
         };
-        let tables = self.tables.try_lock().ok()?;
         for (device, gpu) in (0..).zip(&self.gpus) {
             let values = counted.launches.get_mut(*gpu).zip(counted.allocated.get_mut(*gpu));
             if let Some((launches, allocated)) = values {
                 *launches = self.counters.launches(device);
-                *allocated = tables.allocated(i32::try_from(device).unwrap_or(i32::MAX));
+                *allocated = self.budget.allocated(i32::try_from(device).unwrap_or(i32::MAX));
             }
         }
-        Some(counted)
+        counted
     }
 
     /// Says why to the client, and ends the connection, so that the reader wakes.

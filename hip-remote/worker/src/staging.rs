@@ -5,15 +5,17 @@ use std::sync::{Arc, Mutex};
 
 use crate::hip::{Hip, Pinned, Status};
 use crate::locked::locked;
+use crate::releases::Releases;
 
 /// The smallest piece.
-const LEAST: usize = 4096;
+pub const LEAST: usize = 4096;
 /// How many bytes are kept for later copies.
 const KEPT: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]
 pub struct Staging {
     hip: Arc<Hip>,
+    releases: Arc<Releases>,
     free: Mutex<Vec<Pinned>>,
 }
 
@@ -25,8 +27,8 @@ pub struct Piece {
 }
 
 impl Staging {
-    pub fn new(hip: &Arc<Hip>) -> Arc<Self> {
-        Arc::new(Self { hip: Arc::clone(hip), free: Mutex::default() })
+    pub fn new(hip: &Arc<Hip>, releases: &Arc<Releases>) -> Arc<Self> {
+        Arc::new(Self { hip: Arc::clone(hip), releases: Arc::clone(releases), free: Mutex::default() })
     }
 
     /// # Errors
@@ -77,8 +79,14 @@ impl DerefMut for Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
+        let Some(pinned) = self.pinned.take() else { return };
         let mut free = locked(&self.staging.free);
         let kept: usize = free.iter().map(Pinned::length).sum();
-        free.extend(self.pinned.take().filter(|pinned| kept + pinned.length() <= KEPT));
+        if kept + pinned.length() <= KEPT {
+            free.push(pinned);
+        } else {
+            // The library waits for its devices before it frees pinned memory: the reader must not.
+            self.staging.releases.push(0, move || drop(pinned));
+        }
     }
 }

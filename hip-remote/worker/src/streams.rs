@@ -23,10 +23,10 @@ impl Serving {
     }
 
     /// The answer to a wait or a query that has ended.
-    pub fn ended(&mut self, ended: Result<(), Status>) -> Answer<()> {
-        ended?;
+    pub fn ended<R>(&mut self, ended: Result<R, Status>) -> Answer<R> {
+        let reply = ended?;
         self.violation = self.session.after_wait().err();
-        Ok(Some(()))
+        Ok(Some(reply))
     }
 
     pub fn stream_sync(&mut self, request: &Request, call: StreamSync) -> Answer<()> {
@@ -50,7 +50,11 @@ impl Serving {
     pub fn stream_destroy(&mut self, request: &Request, call: StreamDestroy) -> Answer<()> {
         let stream = locked(&self.session.tables).streams.remove(call.stream)?;
         self.uploads.close(&self.session);
-        self.release(request, stream.device, move |session| session.hip.stream_destroy(stream.hip))
+        self.release(request, stream.device, move |session| {
+            // HIP need not wait before it destroys. DeviceSync takes idle releases for the end of such streams.
+            let _ = session.hip.stream_sync(stream.hip);
+            session.hip.stream_destroy(stream.hip)
+        })
     }
 
     pub fn stream_wait_event(&mut self, request: &Request, call: StreamWaitEvent) -> Answer<()> {
@@ -94,8 +98,8 @@ impl Serving {
     }
 
     pub fn event_elapsed(&mut self, _: &Request, call: EventElapsed) -> Answer<Elapsed> {
-        let tables = locked(&self.session.tables);
-        let (start, stop) = (tables.events.get(call.start)?, tables.events.get(call.stop)?);
-        Ok(Some(Elapsed { milliseconds: self.session.hip.event_elapsed(start.hip, stop.hip)? }))
+        let event = |handle| locked(&self.session.tables).events.get(handle);
+        let elapsed = self.session.hip.event_elapsed(event(call.start)?.hip, event(call.stop)?.hip);
+        self.ended(elapsed.map(|milliseconds| Elapsed { milliseconds }))
     }
 }

@@ -4,9 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::hip::{
-    INVALID_DEVICE_FUNCTION, INVALID_DEVICE_POINTER, INVALID_HANDLE, INVALID_VALUE, OUT_OF_MEMORY, Status,
-};
+use crate::hip::{INVALID_DEVICE_FUNCTION, INVALID_DEVICE_POINTER, INVALID_HANDLE, INVALID_VALUE, Status};
 use crate::rows::Rows;
 
 /// The first handle: 1 and 2 are streams that every process has.
@@ -19,6 +17,14 @@ struct Memory {
     device: i32,
     /// The module whose variable this is; `None`: the client allocated it.
     module: Option<u64>,
+}
+
+/// What the client allocated, for the library to free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocated {
+    pub pointer: u64,
+    pub bytes: u64,
+    pub device: i32,
 }
 
 /// An object of the library and the device that it is on.
@@ -72,23 +78,19 @@ pub struct Tables {
     functions: HashMap<u64, Function>,
     /// The length of each kernel's explicit arguments, by module and name.
     arguments: HashMap<u64, HashMap<String, usize>>,
-    /// The bytes that the client has allocated on each device.
-    allocated: HashMap<i32, u64>,
-    /// The most bytes that the client may allocate on each device.
-    limit: u64,
 }
 
 /// Everything of one device, for the library to free.
 #[derive(Debug)]
 pub struct Everything {
-    pub memory: Vec<u64>,
+    pub memory: Vec<Allocated>,
     pub streams: Vec<u64>,
     pub events: Vec<u64>,
     pub modules: Vec<u64>,
 }
 
 impl Tables {
-    pub fn new(limit: u64) -> Self {
+    pub fn new() -> Self {
         Self {
             next: FIRST,
             memory: BTreeMap::new(),
@@ -98,8 +100,6 @@ impl Tables {
             lanes: HashMap::new(),
             functions: HashMap::new(),
             arguments: HashMap::new(),
-            allocated: HashMap::new(),
-            limit,
         }
     }
 
@@ -171,25 +171,8 @@ impl Tables {
         self.functions.get(&handle).copied().ok_or(INVALID_DEVICE_FUNCTION)
     }
 
-    /// The bytes that the client has allocated on a device.
-    pub fn allocated(&self, device: i32) -> u64 {
-        self.allocated.get(&device).copied().unwrap_or_default()
-    }
-
-    /// The bytes that the client may have on a device; `u64::MAX`: as many as there are.
-    pub fn limit(&self) -> u64 {
-        self.limit
-    }
-
-    /// # Errors
-    /// The client would have more than it may.
-    pub fn may_allocate(&self, device: i32, bytes: u64) -> Result<(), Status> {
-        if bytes > self.limit.saturating_sub(self.allocated(device)) { Err(OUT_OF_MEMORY) } else { Ok(()) }
-    }
-
-    pub fn add_memory(&mut self, pointer: u64, bytes: u64, device: i32) {
+    pub fn add_memory(&mut self, Allocated { pointer, bytes, device }: Allocated) {
         self.memory.insert(pointer, Memory { bytes, device, module: None });
-        *self.allocated.entry(device).or_default() += bytes;
     }
 
     pub fn add_variable(&mut self, module: u64, pointer: u64, bytes: u64) {
@@ -198,18 +181,15 @@ impl Tables {
         }
     }
 
-    /// Takes an allocation out: its device.
+    /// Takes an allocation out.
     ///
     /// # Errors
     /// The pointer is not the begin of one of the client's allocations.
-    pub fn remove_memory(&mut self, pointer: u64) -> Result<i32, Status> {
+    pub fn remove_memory(&mut self, pointer: u64) -> Result<Allocated, Status> {
         match self.memory.get(&pointer) {
             Some(&Memory { module: None, device, bytes }) => {
                 self.memory.remove(&pointer);
-                if let Some(allocated) = self.allocated.get_mut(&device) {
-                    *allocated = allocated.saturating_sub(bytes);
-                }
-                Ok(device)
+                Ok(Allocated { pointer, bytes, device })
             }
             _ => Err(INVALID_VALUE),
         }
@@ -262,10 +242,7 @@ impl Tables {
             .filter(|(_, memory)| memory.device == device)
             .map(|(pointer, _)| *pointer)
             .collect();
-        for pointer in &memory {
-            self.memory.remove(pointer);
-        }
-        self.allocated.remove(&device);
+        let memory = memory.into_iter().filter_map(|pointer| self.remove_memory(pointer).ok()).collect();
         let lanes = self.lanes.extract_if(|(_, on), _| *on == device).map(|(_, stream)| stream);
         Everything {
             memory,
@@ -286,9 +263,10 @@ mod tests {
 
     #[test]
     fn a_range_must_lie_within_one_allocation() {
-        let mut tables = Tables::new(u64::MAX);
-        tables.add_memory(1000, 100, 0);
-        tables.add_memory(1100, 100, 0);
+        let mut tables = Tables::new();
+        for pointer in [1000, 1100] {
+            tables.add_memory(Allocated { pointer, bytes: 100, device: 0 });
+        }
         for (pointer, bytes, expected) in [
             (1000, 100, true),
             (1050, 50, true),
@@ -302,23 +280,14 @@ mod tests {
             assert_eq!(tables.check(&rows(pointer, bytes)).is_ok(), expected, "{pointer} {bytes}");
         }
         assert_eq!(tables.remove_memory(1001), Err(INVALID_VALUE));
-        assert_eq!(tables.remove_memory(1000), Ok(0));
+        assert_eq!(tables.remove_memory(1000), Ok(Allocated { pointer: 1000, bytes: 100, device: 0 }));
         assert_eq!(tables.remove_memory(1000), Err(INVALID_VALUE));
         assert_eq!(tables.check(&rows(1000, 1)), Err(INVALID_DEVICE_POINTER));
     }
 
     #[test]
-    fn a_client_has_at_most_its_limit_on_each_device() {
-        let mut tables = Tables::new(100);
-        tables.add_memory(1000, 60, 0);
-        assert_eq!(tables.may_allocate(0, 41), Err(OUT_OF_MEMORY));
-        assert_eq!(tables.may_allocate(0, 40), Ok(()));
-        assert_eq!(tables.may_allocate(1, 100), Ok(()));
-    }
-
-    #[test]
     fn a_module_that_is_unloaded_takes_its_functions_and_variables_along() {
-        let mut tables = Tables::new(u64::MAX);
+        let mut tables = Tables::new();
         let module = tables.add_module(Object { hip: 5, device: 0 }, HashMap::from([("k".to_owned(), 8)]));
         assert_eq!(tables.add_function(module, 7, "l"), None, "the code object has no such kernel");
         let function = tables.add_function(module, 6, "k").unwrap();

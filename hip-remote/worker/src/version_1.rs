@@ -62,8 +62,8 @@ fn call(session: &Session, request: &Request<'_>) -> Result<Given, Status> {
         Request::Malloc { size } => Ok(Given::Pointer(session.malloc(DEVICE, size)?.pointer)),
         Request::Free { pointer: 0 } => Ok(Given::Nothing),
         Request::Free { pointer } => {
-            locked(&session.tables).remove_memory(pointer)?;
-            session.hip.free(pointer).map(|()| Given::Nothing)
+            let memory = locked(&session.tables).remove_memory(pointer)?;
+            session.free(memory).map(|()| Given::Nothing)
         }
         Request::HostToDevice { pointer, data } => {
             let mut piece = staged(session, pointer, data.len())?;
@@ -93,5 +93,5 @@ fn staged(session: &Session, pointer: u64, bytes: usize) -> Result<Piece, Status
 
 /// Waits for a copy that was enqueued.
 fn copied(session: &Session, enqueued: Result<(), Status>) -> Result<(), Status> {
-    enqueued.and_then(|()| session.events.record(DEVICE, 0)?.wait())
+    enqueued.and_then(|()| session.hip.stream_sync(0))
 }

@@ -85,9 +85,8 @@ fn watch(
             ));
             return;
         }
-        if let Some(counted) = session.counted().filter(|counted| *counted != last)
-            && Report::Counted(counted).write(control).is_ok()
-        {
+        let counted = session.counted();
+        if counted != last && Report::Counted(counted).write(control).is_ok() {
             last = counted;
         }
     }

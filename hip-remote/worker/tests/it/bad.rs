@@ -93,9 +93,8 @@ fn a_client_that_goes_on_while_its_lane_waits_or_without_credit_is_told() {
     let worker = Worker::start(&["--in-flight", "2MiB"], &[("TEST_GPU_SLOW_MS", "1000")]);
     let mut client = worker.client();
     launch(&mut client);
-    for _ in 0..3 {
-        client.send(DeviceSync {}, 0, &[]);
-    }
+    // In one piece: the worker may close the connection before the last one.
+    client.write(&raw(DeviceSync::OP, 1000, 0, &[]).repeat(3)).unwrap();
     let sentence = client.closed();
     assert!(sentence.contains("further call that waits"), "{sentence}");
     let mut client = worker.client();

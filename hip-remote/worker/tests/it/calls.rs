@@ -1,11 +1,14 @@
 //! Memory, copies, streams and events.
 
+use std::time::{Duration, Instant};
+
 use hip_protocol::calls::*;
-use hip_protocol::envelope::NO_REPLY;
-use hip_protocol::message::MAX_CHUNK;
+use hip_protocol::envelope::{CHUNK, Envelope, NO_REPLY};
+use hip_protocol::message::{self, MAX_CHUNK};
 
 use crate::client::{Failed, from, pattern, to};
-use crate::worker::Worker;
+use crate::modules::{launch, launch_on};
+use crate::worker::{Worker, eventually};
 
 const INVALID_VALUE: i32 = 1;
 const OUT_OF_MEMORY: i32 = 2;
@@ -205,6 +208,77 @@ fn memory_that_is_being_freed_is_waited_for() {
 }
 
 #[test]
+fn memory_counts_until_the_device_has_freed_it() {
+    let worker = Worker::start(&["--memory", "1MiB"], &[("TEST_GPU_SLOW_MS", "500")]);
+    let mut client = worker.client();
+    let pointer = client.malloc(1 << 20);
+    launch(&mut client);
+    let begun = Instant::now();
+    client.one_way(Free { pointer });
+    client.lane = 1;
+    assert_eq!(client.call(Ping {}), Ok(()));
+    assert!(begun.elapsed() < Duration::from_millis(300), "the reader goes on");
+    client.malloc(1 << 20);
+    assert!(begun.elapsed() > Duration::from_millis(300), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_wait_for_a_stream_that_was_destroyed_stalls_no_other_lane() {
+    let worker = Worker::start(&[], &[("TEST_GPU_SLOW_MS", "1000")]);
+    let mut client = worker.client();
+    let stream = client.call(StreamCreate { flags: 1, priority: 0 }).unwrap().stream;
+    launch_on(&mut client, stream);
+    client.one_way(StreamDestroy { stream });
+    let begun = Instant::now();
+    let sync = client.send(DeviceSync {}, 0, &[]);
+    client.lane = 1;
+    client.call(Ping {}).unwrap();
+    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+    client.lane = 0;
+    client.reply::<DeviceSync>(sync).unwrap();
+    assert!(begun.elapsed() > Duration::from_millis(500), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_free_waits_for_no_other_device() {
+    let worker = Worker::start(&[], &[("TEST_GPU_SLOW_MS", "1000"), ("TEST_GPU_DEVICES", "2")]);
+    let mut client = worker.client();
+    let first = client.malloc(1);
+    launch(&mut client);
+    let begun = Instant::now();
+    client.one_way(Free { pointer: first });
+    client.one_way(SetDevice { device: 1 });
+    let second = client.malloc(1);
+    client.call(Free { pointer: second }).unwrap();
+    client.call(MemoryInfo {}).unwrap();
+    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_reply_waits_for_nothing_that_is_still_to_come() {
+    let worker = Worker::start(&[], &[]);
+    let mut client = worker.client();
+    let pointer = client.malloc(4096);
+    let mut bytes = Vec::new();
+    message::request(&Malloc { bytes: 1 }, 1000, 0, 0, &[], &mut bytes);
+    let whole = bytes.len();
+    message::request(&Malloc { bytes: 1 }, 1001, 0, 0, &[], &mut bytes);
+    let (now, later) = bytes.split_at(whole + 26);
+    client.write(now).unwrap();
+    client.reply::<Malloc>(1000).unwrap();
+    client.write(later).unwrap();
+    client.reply::<Malloc>(1001).unwrap();
+    message::request(&to(pointer, 4096, 0), 1002, NO_REPLY, 0, &[], &mut bytes);
+    let chunk = Envelope { flags: CHUNK, lane: 0, status: 0 };
+    bytes.extend(message::prefix(HostToDevice::OP, 1002, chunk, 4096));
+    client.write(&bytes).unwrap();
+    client.reply::<Malloc>(1000).unwrap();
+    client.reply::<Malloc>(1001).unwrap();
+    client.write(&[5; 4096]).unwrap();
+    assert_eq!(client.get(pointer, 4096), [5; 4096]);
+}
+
+#[test]
 fn events_measure_and_order_streams() {
     let worker = Worker::start(&[], &[]);
     let mut client = worker.client();
@@ -235,7 +309,10 @@ fn events_measure_and_order_streams() {
     });
     let id = client.one_way(from(b, bytes, two));
     client.call(EventSync { event: stop }).unwrap();
-    assert!(client.call(EventElapsed { start, stop }).unwrap().milliseconds >= 0.0);
+    eventually("the time that is known brings what was copied until then", || {
+        assert!(client.call(EventElapsed { start, stop }).unwrap().milliseconds >= 0.0);
+        client.chunks.contains_key(&id)
+    });
     client.sync(two).unwrap();
     assert!(client.chunks[&id] == vec![0x55; bytes as usize]);
     client.one_way(StreamDestroy { stream: two });

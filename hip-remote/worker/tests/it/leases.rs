@@ -6,6 +6,7 @@ use std::path::Path;
 use hip_protocol::calls::*;
 
 use crate::client::Client;
+use crate::life::lives;
 use crate::worker::{Worker, eventually};
 
 const POLICY: &str = r#"{"schema_version":2,"requests":"all","sharing":"SHARING","gpus":[
@@ -56,9 +57,11 @@ fn each_client_leases_a_gpu_until_its_process_ends() {
     assert_eq!(names(&run, "leases"), ["renderD128", "renderD129"]);
     two.call(Ping {}).unwrap();
     // What a killed worker leaves, the next decision clears away.
+    let left = worker.processes();
     worker.child.kill().unwrap();
     worker.child.wait().unwrap();
     drop((two, three));
+    eventually("the processes are gone", || !left.iter().any(|pid| lives(*pid)));
     let worker = Worker::start_in(place.path(), &["--gpus", "2"], &[]);
     let four = worker.client();
     assert_eq!(names(&run, "leases"), ["renderD128", "renderD129"]);

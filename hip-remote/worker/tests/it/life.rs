@@ -13,7 +13,7 @@ use crate::client::{Client, Failed, pattern, to};
 use crate::modules::{launch, load, vadd};
 use crate::worker::{Worker, eventually};
 
-fn lives(pid: u32) -> bool {
+pub fn lives(pid: u32) -> bool {
     test_kill_process(Pid::from_raw(pid.cast_signed()).unwrap()).is_ok()
 }
 

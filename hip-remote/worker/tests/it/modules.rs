@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hip_protocol::calls::*;
+use hip_protocol::envelope::NO_REPLY;
 use hip_protocol::message::MAX_CHUNK;
 use ring::digest::{SHA256, digest};
 
@@ -43,11 +44,16 @@ pub fn kernel(image: &[u8]) -> hip_code_object::kernel::Kernel {
 
 /// Launches vadd, which takes as long as `TEST_GPU_SLOW_MS` says.
 pub fn launch(client: &mut Client) {
+    launch_on(client, 0);
+}
+
+pub fn launch_on(client: &mut Client, stream: u64) {
     let image = vadd();
     let (module, _) = load(client, &image);
     let kernel = kernel(&image);
     let function = client.call_with(ModuleFunction { module }, kernel.name.as_bytes()).unwrap().function;
-    client.launch(function, 1, 64, &vec![0; kernel.arguments_size]);
+    let call = Launch { function, grid: [1; 3], block: [64, 1, 1], shared: 0, stream };
+    client.send(call, NO_REPLY, &vec![0; kernel.arguments_size]);
 }
 
 #[test]

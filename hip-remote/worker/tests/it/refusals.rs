@@ -104,7 +104,9 @@ fn one_address_that_says_nothing_leaves_places_for_others() {
 #[test]
 fn a_number_of_gpus_needs_a_policy_that_counts_them() {
     let place = tempfile::tempdir().unwrap();
-    ["etc", "run"].map(|name| std::fs::create_dir(place.path().join(name)).unwrap());
+    for name in ["etc", "run"] {
+        std::fs::create_dir(place.path().join(name)).unwrap();
+    }
     let worker = Worker::start_in(place.path(), &["--gpus", "1"], &[]);
     let mut client = Client::connect(&worker.address(), None);
     client.send(hello([0; 32]), 0, &[]);
