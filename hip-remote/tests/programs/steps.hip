@@ -48,6 +48,12 @@ static hipError_t step(const std::string& name, std::istream& in, std::ostream& 
     }
     if (name == "free-address") return hipFree((void*)number);
     if (name == "set-address") return hipMemset((void*)number, 1, 16);
+    if (name == "device") return hipSetDevice((int)number);
+    // A launch that needs no memory.
+    if (name == "alone") {
+        increment<<<1, 1>>>(nullptr, 0);
+        return hipPeekAtLastError();
+    }
     if (name == "sync") return hipDeviceSynchronize();
     if (name == "last") return hipGetLastError();
     if (name == "stream") {

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
-use hip_protocol::calls::{Call, DeviceSync, EventSync, Launch, StreamSync};
+use hip_protocol::calls::{Call, DeviceSync, EventQuery, EventSync, Launch, StreamQuery, StreamSync};
 use hip_protocol::envelope::{DEFERRED, ERROR, NO_REPLY};
 use hip_protocol::message;
 use hip_transport::Shutdown;
@@ -69,7 +69,7 @@ impl Connection {
         self.append(call, id, 0, desk, variable, false);
         self.flush(&[], &[]);
         let answer = self.answer::<C>(desk, id);
-        if [DeviceSync::OP, StreamSync::OP, EventSync::OP].contains(&C::OP) {
+        if [DeviceSync::OP, StreamSync::OP, StreamQuery::OP, EventSync::OP, EventQuery::OP].contains(&C::OP) {
             self.waited_for(launches, &answer);
         }
         answer
@@ -95,9 +95,9 @@ impl Connection {
         self.launches.load(Ordering::Relaxed) > self.launches_waited_for.load(Ordering::Relaxed)
     }
 
-    /// Takes it that so many launches have ended, where a call that waits has its answer.
+    /// Takes it that so many launches have ended, where a call that looks for their end went well.
     fn waited_for<T>(&self, launches: u64, answer: &Outcome<T>) {
-        if !matches!(answer, Err(HipError::LOST)) {
+        if answer.is_ok() {
             self.launches_waited_for.fetch_max(launches, Ordering::Relaxed);
         }
     }

@@ -65,12 +65,17 @@ fn hipcc(program: &str, name: &str, arguments: &[&str]) -> PathBuf {
     }
     // Tests of several processes may compile one program: each makes a file of its own, and the last rename wins.
     let own = folder().join(format!("{name}.{}", std::process::id()));
+    // hipcc leaves folders where it puts its temporary files.
+    let temporary = folder().join(format!("{name}.{}.tmp", std::process::id()));
+    fs::create_dir_all(&temporary).unwrap_or_else(|error| panic!("{}: {error}", temporary.display()));
     let result = Command::new("hipcc")
         .args(["--offload-arch=gfx90a"])
         .args(arguments)
         .arg("-o")
         .args([&own, &source])
+        .env("TMPDIR", &temporary)
         .output();
+    let _ = fs::remove_dir_all(&temporary);
     let result = result.unwrap_or_else(|error| panic!("hipcc: {error}: install it by apt-get install hipcc"));
     assert!(
         result.status.success(),

@@ -20,6 +20,21 @@ fn real_programs_compute_over_the_wire_what_they_compute_locally() {
     }
 }
 
+/// What the tests of the GPU itself ask of it holds over the wire too.
+#[test]
+fn real_devices_streams_queries_and_errors_are_what_they_are_locally() {
+    for (name, environment) in [
+        ("devices", ("TEST_GPU_DEVICES", "2")),
+        ("order", ("TEST_GPU_SLOW_MS", "50")),
+        ("queries", ("TEST_GPU_DEVICES", "1")),
+        ("faults", ("TEST_GPU_DEVICES", "1")),
+    ] {
+        let worker = Worker::with(["-p", "0"], [environment]);
+        let remote = ended(&mut Program::on(&worker.unix()).command([test_gpu::built::compile(name)]));
+        assert_eq!(remote.stdout, "ok\n", "{name}: {}", remote.stderr);
+    }
+}
+
 /// V_ADD_F32 and V_SUB_F32 of VOP2.
 #[test]
 fn real_code_with_one_instruction_changed_gives_the_changed_result() {

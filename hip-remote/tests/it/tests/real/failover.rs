@@ -35,6 +35,46 @@ fn real_process_with_device_state_keeps_its_error_and_its_next_start_goes_to_a_w
 }
 
 #[test]
+fn real_launch_for_which_nobody_waited_is_lost_and_no_other_worker_hides_it() {
+    for waits in [true, false] {
+        let mut first = Worker::start();
+        let second = Worker::start();
+        let mut steps = Steps::on(&format!("{},{}", first.unix(), second.unix()));
+        assert_eq!(steps.ask("alone"), "hipSuccess");
+        if waits {
+            assert_eq!(steps.ask("sync"), "hipSuccess");
+        }
+        first.kill();
+        for _ in 0..2 {
+            assert_eq!(steps.ask("sync"), if waits { "hipSuccess" } else { LOST });
+        }
+    }
+}
+
+#[test]
+fn real_thread_whose_device_the_next_worker_lacks_is_told_so() {
+    let mut first = Worker::with(["-p", "0"], [("TEST_GPU_DEVICES", "2")]);
+    let second = Worker::start();
+    let mut steps = Steps::on(&format!("{},{}", first.unix(), second.unix()));
+    assert_eq!(steps.ask("device 1"), "hipSuccess");
+    first.kill();
+    assert!(steps.ask("malloc 16").starts_with("hipErrorInvalidDevice"));
+    assert_eq!(steps.ask("count"), "hipSuccess 1");
+    assert_eq!(steps.ask("sync"), "hipErrorInvalidDevice");
+    assert_eq!(steps.ask("device 0"), "hipSuccess");
+    assert!(steps.ask("malloc 16").starts_with("hipSuccess"));
+}
+
+#[test]
+fn real_check_of_a_worker_without_devices_fails() {
+    let worker = Worker::with(["-p", "0"], [("TEST_GPU_DEVICES", "0")]);
+    let mut check = Command::new(built().join("bin/rocworker-hip-run"));
+    let checked = ended(check.args(["--connect", &worker.unix(), "--check"]));
+    assert_eq!(checked.status.code(), Some(125));
+    assert!(checked.stderr.contains("hipErrorNoDevice"), "{}", checked.stderr);
+}
+
+#[test]
 fn real_programs_without_a_worker_end_in_a_sentence_that_names_it() {
     let lost = ended(&mut Program::on("127.0.0.1:1,unix:/none").command([test_gpu::built::compile("vadd")]));
     assert!(!lost.status.success());
