@@ -88,7 +88,12 @@ impl Copy {
         let (pitch, width, height) = self.shape(self.to);
         let call =
             HostToDevice { pointer: self.to.address as u64, pitch, width, height, stream: self.stream };
-        seat.session().connection.upload(&seat.desk, &call, &self.rows(self.from), self.wait)
+        let connection = &seat.session().connection;
+        if connection.writes_to(self.from.address, self.from.extent(&self)) {
+            // An earlier copy of the stream brings what this one sends.
+            connection.call(&seat.desk, &StreamSync { stream: self.stream }, &[])?;
+        }
+        connection.upload(&seat.desk, &call, &self.rows(self.from), self.wait)
     }
 
     fn download(self, seat: &Seat) -> Outcome {
@@ -96,7 +101,7 @@ impl Copy {
         let call =
             DeviceToHost { pointer: self.from.address as u64, pitch, width, height, stream: self.stream };
         // HIP waits for a copy to memory that is not pinned, and a program may read it at once (hipMemcpyAsync).
-        let pinned = host_memory::has(self.to.address, (self.height - 1) * self.to.pitch + self.width);
+        let pinned = host_memory::has(self.to.address, self.to.extent(&self));
         seat.session().connection.download(&seat.desk, &call, &self.rows(self.to), self.wait || !pinned)
     }
 
@@ -145,6 +150,11 @@ impl Copy {
 }
 
 impl Side {
+    /// From the first row's beginning to the last one's end, where the rows have addresses.
+    fn extent(&self, copy: &Copy) -> usize {
+        (copy.height - 1) * self.pitch + copy.width
+    }
+
     /// Whether the copy's rows have addresses at all.
     fn reaches(&self, copy: &Copy) -> bool {
         let rows = (copy.height - 1).checked_mul(self.pitch);

@@ -57,13 +57,26 @@ pub fn allocate(seat: &Seat, bytes: u64) -> Outcome<u64> {
 /// No allocation begins at the pointer.
 pub fn free(seat: &Seat, pointer: u64) -> Outcome {
     let connection = &seat.session().connection;
-    if seat.session().tables().allocations.remove(pointer).is_none() {
-        return Err(HipError::INVALID_VALUE);
-    }
+    let removed = seat.session().tables().allocations.remove(pointer);
+    let allocation = removed.ok_or(HipError::INVALID_VALUE)?;
     connection.send(&seat.desk, &Free { pointer }, &[])?;
     if connection.has_copies_under_way() {
         // hipFree waits for the device, and a program may read its copies' targets after that.
-        connection.call(&seat.desk, &DeviceSync {}, &[])?;
+        seat.on_device(allocation.device, || connection.call(&seat.desk, &DeviceSync {}, &[]))?;
+    }
+    Ok(())
+}
+
+/// Waits for the copies that write to memory of the program, which it is about to give back.
+///
+/// # Errors
+/// A device failed, or the connection is lost.
+pub fn settle(seat: &Seat, start: usize, bytes: usize) -> Outcome {
+    let connection = &seat.session().connection;
+    for device in 0..seat.session().welcome.devices {
+        if connection.writes_to(start, bytes) {
+            seat.on_device(device, || connection.call(&seat.desk, &DeviceSync {}, &[]))?;
+        }
     }
     Ok(())
 }

@@ -70,11 +70,11 @@ impl Seat {
 
     fn take(thread: &Thread) -> Outcome<Self> {
         let session = process::session()?;
-        let (desk, device) = session.connection.sit()?;
+        let desk = session.connection.sit()?;
         let seat = Self {
             session: ManuallyDrop::new(session),
             desk,
-            device: Cell::new(device),
+            device: Cell::new(0),
             is_without_device: Cell::new(false),
             forks: process::forks(),
         };
@@ -99,7 +99,7 @@ impl Drop for Seat {
     fn drop(&mut self) {
         // A forked child's seat is its parent's: a lock of the session may be held there for ever.
         if self.forks == process::forks() {
-            self.session.connection.leave(&self.desk, self.device.get());
+            self.session.connection.leave(&self.desk);
             // SAFETY: the session is not used after its seat.
             unsafe { ManuallyDrop::drop(&mut self.session) };
         }

@@ -109,6 +109,8 @@ calls! {
     DeviceSync = 0x000a {} -> Nothing {}
     /// Frees all that the client has on the lane's device.
     DeviceReset = 0x000b {} -> Nothing {}
+    /// The lane's thread has ended: whatever thread has its number next is another one. One-way.
+    LaneEnd = 0x000c {} -> Nothing {}
     /// Allocates on the lane's device.
     Malloc = 0x0010 { bytes: u64 } -> Allocation { pointer: u64 }
     /// One-way.

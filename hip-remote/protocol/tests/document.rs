@@ -60,6 +60,7 @@ fn in_the_code() -> Vec<Read> {
         SetDevice,
         DeviceSync,
         DeviceReset,
+        LaneEnd,
         Malloc,
         Free,
         Memset,

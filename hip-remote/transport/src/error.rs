@@ -9,6 +9,8 @@ pub enum Error {
     Ended { peer: String },
     /// The peer sent nothing for this long.
     Silent { peer: String, time: Duration },
+    /// Memory that was to be sent is not the process's. The connection goes on: the peer got zeroes in its place.
+    Fault,
     /// Anything else, as a sentence that names the peer or the file.
     Failed(String),
 }
@@ -18,6 +20,7 @@ impl Display for Error {
         match self {
             Self::Ended { peer } => write!(f, "{peer} closed the connection"),
             Self::Silent { peer, time } => write!(f, "{peer} sent nothing for {} s", time.as_secs_f32()),
+            Self::Fault => f.write_str("a copy's memory is not the program's"),
             Self::Failed(sentence) => f.write_str(sentence),
         }
     }

@@ -11,8 +11,9 @@ use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, sockopt};
 
 use crate::{Error, Result};
 
-/// How long the peer's kernel may leave bytes unacknowledged. The client's heartbeat has the same time.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(8);
+/// How long the peer's kernel may leave bytes unacknowledged, or its program unread: a debugger may have stopped it. A machine that is
+/// gone is noticed by missing heartbeats.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 /// `IOV_MAX` of Linux.
 const MOST_SLICES: usize = 1024;
@@ -52,22 +53,32 @@ impl Socket {
         Error::Failed(format!("The connection to {} broke: {}", self.peer, std::io::Error::from(why)))
     }
 
-    /// Sends all bytes. A broken connection is an error and no SIGPIPE, which would end a program of a stranger.
+    /// Sends all bytes, and zeroes for those that are not there. A broken connection is an error and no SIGPIPE, which would end a program of a stranger.
     pub(crate) fn send(&self, mut slices: &mut [IoSlice<'_>]) -> Result<()> {
         IoSlice::advance_slices(&mut slices, 0);
-        while !slices.is_empty() {
-            let some = slices.get(..MOST_SLICES).unwrap_or(slices);
+        let mut at_once = MOST_SLICES;
+        let mut result = Ok(());
+        while let Some(first) = slices.first() {
+            let some = slices.get(..at_once).unwrap_or(slices);
             let none = &mut SendAncillaryBuffer::default();
             let sent = retry_on_intr(|| net::sendmsg(&self.descriptor, some, none, SendFlags::NOSIGNAL));
             match sent {
                 Ok(sent) => IoSlice::advance_slices(&mut slices, sent),
+                // One of the slices is no memory; it shows itself when it is alone.
+                Err(Errno::FAULT) if some.len() > 1 => at_once = 1,
+                Err(Errno::FAULT) => {
+                    let length = first.len();
+                    self.send(&mut [IoSlice::new(&vec![0; length])])?;
+                    IoSlice::advance_slices(&mut slices, length);
+                    result = Err(Error::Fault);
+                }
                 Err(Errno::AGAIN) => {
                     return Err(Error::Failed(format!("{} takes no bytes in time", self.peer)));
                 }
                 Err(why) => return Err(self.broke(why)),
             }
         }
-        Ok(())
+        result
     }
 
     /// Receives some bytes, or as many as fit with [`RecvFlags::WAITALL`]. 0 is the end.

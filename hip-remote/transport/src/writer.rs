@@ -22,7 +22,7 @@ impl Writer {
     /// Writes all bytes of all slices: plain ones go to the kernel from where they are.
     ///
     /// # Errors
-    /// The connection broke; what was written of the bytes is not known.
+    /// The connection broke; what was written of the bytes is not known. Or some slice is no memory, and zeroes went in its place.
     pub fn write(&mut self, slices: &mut [IoSlice<'_>]) -> Result<()> {
         match &self.tls {
             None => self.socket.send(slices),

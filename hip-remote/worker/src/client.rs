@@ -203,6 +203,7 @@ fn open(
         control.try_clone().map_err(failed)?,
         reader.as_fd().try_clone_to_owned().map_err(failed)?,
         options.longest_wait.map(|seconds| Duration::from_secs(seconds.into())),
+        matches!(begun, Begun::Version2 { .. }),
     )?;
     let output = Output::capture()?;
     let hip = match &options.hip_library {

@@ -4,6 +4,7 @@
 //! until a wait has ended, of whatever: then every copy that has ended too is sent before the reply.
 
 use std::collections::VecDeque;
+use std::io::IoSlice;
 use std::sync::Mutex;
 
 use hip_protocol::message::MAX_CHUNK;
@@ -165,8 +166,11 @@ impl Downloads {
     /// The connection has ended.
     pub fn deliver(&self, session: &Session) -> Result<(), String> {
         let mut list = locked(&self.list);
-        for (request, part) in std::mem::take(&mut list.parts) {
-            let ended = part.copied.query();
+        let parts = std::mem::take(&mut list.parts);
+        // The last first: where it has ended, those before it in its stream have, and are sent before it.
+        let mut ended: Vec<_> = parts.iter().rev().map(|(_, part)| part.copied.query()).collect();
+        for (request, part) in parts {
+            let Some(ended) = ended.pop() else { break };
             if ended == Err(NOT_READY) {
                 list.parts.push((request, part));
                 continue;
@@ -174,7 +178,11 @@ impl Downloads {
             list.pinned -= part.piece.len();
             match ended {
                 Ok(()) => session.write_chunk(&request, part.bytes())?,
-                Err(status) => request.lane.defer(status),
+                Err(status) => {
+                    let mut out = Vec::new();
+                    request.answer::<()>(Err(status), &[], &mut out);
+                    session.write(&mut [IoSlice::new(&out)])?;
+                }
             }
         }
         Ok(())

@@ -132,6 +132,7 @@ impl Serving {
             SetDevice => set_device,
             DeviceSync => device_sync,
             DeviceReset => device_reset,
+            LaneEnd => lane_end,
             Malloc => malloc,
             Free => free,
             Memset => memset,
@@ -236,6 +237,14 @@ impl Serving {
             message::put(request.op, request.id, envelope, &(), &[], &mut self.out);
         }
         Ok(None)
+    }
+
+    /// Whatever a call of the thread that ended still fails with, nobody asks for it any more.
+    fn lane_end(&mut self, request: &Request, _: LaneEnd) -> Answer<()> {
+        if let Some(lane) = self.lanes.get_mut(usize::from(request.lane.number)) {
+            *lane = None;
+        }
+        Ok(Some(()))
     }
 
     fn hello_again(&mut self, _: &Request, _: Hello, _: &[u8]) -> Answer<()> {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hip_protocol::calls::{Call as _, Close, Output as OutputMessage};
+use hip_protocol::calls::{Call as _, Close, Credit, DeviceToHost, Output as OutputMessage};
 use hip_protocol::envelope::{CHUNK, DEFERRED, ERROR, Envelope};
 use hip_protocol::field::Field;
 use hip_protocol::message::{self, MAX_CHUNK};
@@ -120,6 +120,16 @@ impl Session {
         let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
         self.counters.sent.fetch_add(bytes as u64, Ordering::Relaxed);
         locked(&self.writer).write(slices).map_err(|error| error.to_string())
+    }
+
+    /// Tells the client that the worker lives. A thread that is writing at present does so as well.
+    pub fn beat(&self) {
+        let mut bytes = Vec::new();
+        message::put(Credit::OP, 0, Envelope::default(), &Credit { bytes: 0 }, &[], &mut bytes);
+        if let Ok(mut writer) = self.writer.try_lock() {
+            // The reader finds the end of a connection.
+            let _ = writer.write(&mut [IoSlice::new(&bytes)]);
+        }
     }
 
     /// Writes a part of what a request reads.
@@ -245,7 +255,13 @@ impl Request {
     pub fn answer<R: Field>(&self, result: Result<R, Status>, variable: &[u8], out: &mut Vec<u8>) {
         let lane = &self.lane;
         match result {
-            Err(status) if self.one_way => lane.defer(status),
+            Err(status) if self.one_way => {
+                lane.defer(status);
+                if self.op == DeviceToHost::OP {
+                    // The client has a place for the bytes, which it must give up.
+                    message::error(self.op, self.id, lane.number, status, 0, out);
+                }
+            }
             Ok(_) if self.one_way => {}
             Err(status) => message::error(self.op, self.id, lane.number, status, 0, out),
             Ok(fields) => match lane.take_deferred() {

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_process};
@@ -14,10 +14,12 @@ use crate::session::Session;
 
 /// How long the reader may take to end the process by itself. A client's memory is free within a second of its death.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How often the client hears that the worker lives: a call of the library may wait before the reply to its Ping.
+const BEAT: Duration = Duration::from_millis(1900);
 /// How often the watch looks and reports.
 const TICK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Begins to watch. `connection` is the client's; `session` comes when the HIP library is open.
+/// Begins to watch. `connection` is the client's; `session` comes when the HIP library is open. Version 1 has no beats.
 ///
 /// # Errors
 /// The machine has no more threads.
@@ -26,12 +28,13 @@ pub fn begin(
     control: UnixStream,
     connection: OwnedFd,
     longest_wait: Option<Duration>,
+    beats: bool,
 ) -> Result<(), String> {
     let session = Arc::clone(session);
     std::thread::Builder::new()
         .name("watch".to_owned())
         .spawn(move || {
-            watch(&session, &control, &connection, longest_wait);
+            watch(&session, &control, &connection, longest_wait, beats);
             let _ = Report::Ended.write(&control);
             end_soon();
         })
@@ -56,8 +59,10 @@ fn watch(
     mut control: &UnixStream,
     connection: &OwnedFd,
     longest_wait: Option<Duration>,
+    beats: bool,
 ) {
     let mut last = Counted::default();
+    let mut beat = Instant::now();
     loop {
         let mut watched = [PollFd::new(control, PollFlags::IN), PollFd::new(connection, PollFlags::RDHUP)];
         if poll(&mut watched, Some(&TICK)).is_err() {
@@ -84,6 +89,14 @@ fn watch(
                 longest.as_secs()
             ));
             return;
+        }
+        if beats && beat.elapsed() > BEAT {
+            beat = Instant::now();
+            // A client that takes nothing must not keep this thread, too.
+            let mut writable = [PollFd::new(connection, PollFlags::OUT)];
+            if poll(&mut writable, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0) {
+                session.beat();
+            }
         }
         let counted = session.counted();
         if counted != last && Report::Counted(counted).write(control).is_ok() {

@@ -62,7 +62,18 @@ fn allocate_host(to: *mut usize, bytes: usize, flags: c_uint) -> Outcome {
 }
 
 fn free_host(start: usize) -> Outcome {
-    if start == 0 { Ok(()) } else { host_memory::free(start) }
+    if start == 0 {
+        return Ok(());
+    }
+    settle(start)?;
+    host_memory::free(start)
+}
+
+fn settle(start: usize) -> Outcome {
+    match host_memory::find(start) {
+        Some(memory) => seated(|seat| memory::settle(seat, memory.start, memory.bytes)),
+        None => Ok(()),
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -272,7 +283,10 @@ hip! {
         host_memory::register(start, bytes, flags)
     }
 
-    fn hipHostUnregister(start: usize) { host_memory::unregister(start) }
+    fn hipHostUnregister(start: usize) {
+        settle(start)?;
+        host_memory::unregister(start)
+    }
 
     fn hipHostGetFlags(to: *mut c_uint, pointer: usize) {
         let found = host_memory::find(pointer).ok_or(HipError::INVALID_VALUE)?;

@@ -13,8 +13,11 @@ use super::outbox::{Outbox, Post};
 use super::{Connection, watch};
 use crate::error::HipError;
 
-/// A worker that lives answers within it; the next one of the list is asked else.
+/// A worker that lives lets a client connect within it; the next one of the list is asked else.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The worker opens its HIP library before it says welcome, which takes seconds on a machine with many GPUs.
+const WELCOME: Duration = Duration::from_secs(30);
 
 /// Why there is no connection.
 #[derive(Debug)]
@@ -35,11 +38,11 @@ pub fn open(
     memory: u64,
 ) -> Result<(Arc<Connection>, Welcome), NoWorker> {
     let (mut reader, mut writer) = hip_transport::connect(address, key, PATIENCE).map_err(unreachable)?;
-    reader.set_silence(Some(PATIENCE)).map_err(unreachable)?;
+    reader.set_silence(Some(WELCOME)).map_err(unreachable)?;
     let token = key.map(|key| key.token(address)).unwrap_or_default();
     let hello = Hello { token, pid: std::process::id(), memory };
     let welcome = greet(&mut reader, &mut writer, &hello).map_err(unanswered)?;
-    reader.set_silence(None).map_err(unreachable)?;
+    reader.set_silence(Some(watch::DEAD)).map_err(unreachable)?;
     let connection = Arc::new(Connection {
         outbox: Mutex::new(Outbox::default()),
         filled: Condvar::new(),

@@ -7,12 +7,14 @@ use std::cell::Cell;
 use std::sync::{Arc, Condvar, PoisonError};
 use std::time::Instant;
 
+use hip_protocol::calls::LaneEnd;
 use hip_protocol::envelope::Envelope;
 use hip_transport::Reader;
 
 use super::target::Targets;
 use super::{Connection, lock};
 use crate::error::{HipError, Outcome};
+use crate::output;
 
 /// A thread's place at the connection: its lane, and how it is woken.
 pub struct Desk {
@@ -47,8 +49,6 @@ pub(super) struct Reply {
 struct Lane {
     bell: Arc<Condvar>,
     taken: bool,
-    /// The device that the worker has for the lane, which outlives its thread.
-    device: i32,
     awaited: Option<(u32, Option<Reply>)>,
 }
 
@@ -64,8 +64,8 @@ pub(super) struct Inbox {
     pub(super) heard: Instant,
     /// Why nothing more can come.
     pub(super) lost: Option<String>,
-    /// Why the connection was shut down, before a reader has found its end.
-    pub(super) why: Option<String>,
+    /// What kernels printed and the program has not yet.
+    pub(super) printed: Vec<u8>,
 }
 
 impl Inbox {
@@ -78,7 +78,7 @@ impl Inbox {
             targets: Targets::default(),
             heard: Instant::now(),
             lost: None,
-            why: None,
+            printed: Vec::new(),
         }
     }
 
@@ -125,6 +125,10 @@ impl Inbox {
         self.reader.take()
     }
 
+    pub(super) fn has_reader(&self) -> bool {
+        self.reader.is_some()
+    }
+
     pub(super) fn is_waited_for(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -150,11 +154,11 @@ impl Inbox {
 }
 
 impl Connection {
-    /// A lane for a thread, and the device that the worker has for it.
+    /// A lane for a thread. It begins with device 0.
     ///
     /// # Errors
     /// More threads use HIP than a message can number.
-    pub fn sit(&self) -> Outcome<(Desk, i32)> {
+    pub fn sit(&self) -> Outcome<Desk> {
         let mut inbox = lock(&self.inbox);
         let free = inbox.lanes.iter().position(|lane| !lane.taken).unwrap_or_else(|| {
             inbox.lanes.push(Lane::default());
@@ -164,28 +168,28 @@ impl Connection {
         let lane = inbox.lanes.get_mut(free).ok_or(HipError::OUT_OF_MEMORY)?;
         lane.taken = true;
         lane.awaited = None;
-        let desk = Desk { lane: number, bell: Arc::clone(&lane.bell), deferred: Cell::new(None) };
-        Ok((desk, lane.device))
+        Ok(Desk { lane: number, bell: Arc::clone(&lane.bell), deferred: Cell::new(None) })
     }
 
-    /// Gives a lane back, for whose device the worker has `device`.
-    pub fn leave(&self, desk: &Desk, device: i32) {
+    /// Gives a lane back.
+    pub fn leave(&self, desk: &Desk) {
+        // Before another thread can sit there: what is the worker's of this thread is none of that one's.
+        let _ = self.send(desk, &LaneEnd {}, &[]);
         if let Some(lane) = lock(&self.inbox).lanes.get_mut(usize::from(desk.lane)) {
             lane.taken = false;
-            lane.device = device;
         }
     }
 
     /// Waits until `ready` finds what it looks for.
     pub(super) fn wait<T>(&self, desk: &Desk, mut ready: impl FnMut(&mut Inbox) -> Option<T>) -> Outcome<T> {
         let mut inbox = lock(&self.inbox);
-        loop {
+        let found = loop {
             if let Some(found) = ready(&mut inbox) {
                 inbox.ring_next();
-                return Ok(found);
+                break Ok(found);
             }
             if inbox.lost.is_some() {
-                return Err(HipError::LOST);
+                break Err(HipError::LOST);
             }
             if let Some(mut reader) = inbox.take_reader() {
                 drop(inbox);
@@ -201,6 +205,13 @@ impl Connection {
                 inbox = desk.bell.wait(inbox).unwrap_or_else(PoisonError::into_inner);
                 inbox.waiting.retain(|lane| *lane != desk.lane);
             }
+        };
+        let printed = std::mem::take(&mut inbox.printed);
+        drop(inbox);
+        // Only now: a program whose output nobody takes would keep its other threads from reading.
+        if !printed.is_empty() {
+            output::print(&printed);
         }
+        found
     }
 }

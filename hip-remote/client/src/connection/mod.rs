@@ -86,7 +86,9 @@ impl Connection {
         if C::OP == Launch::OP {
             self.launches.fetch_add(1, Ordering::Relaxed);
         }
-        self.append(call, self.id(), NO_REPLY, desk, variable, true);
+        if self.append(call, self.id(), NO_REPLY, desk, variable, true) {
+            self.flush(&[], &[]);
+        }
         Ok(())
     }
 

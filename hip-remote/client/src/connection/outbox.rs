@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use hip_protocol::calls::Call;
 use hip_protocol::message;
-use hip_transport::Writer;
+use hip_transport::{Error, Writer};
 
 use super::inbox::Desk;
 use super::{Connection, lock};
@@ -34,7 +34,8 @@ impl Post {
 }
 
 impl Connection {
-    /// Puts a call into the outbox. With `wake` the pump flushes it; without, the caller does.
+    /// Puts a call into the outbox. With `wake` the pump flushes it; without, the caller does. True where the outbox is full: then
+    /// the caller should flush it, which makes it wait for the network.
     pub(super) fn append<C: Call>(
         &self,
         call: &C,
@@ -43,32 +44,37 @@ impl Connection {
         desk: &Desk,
         variable: &[u8],
         wake: bool,
-    ) {
+    ) -> bool {
         let mut outbox = lock(&self.outbox);
         message::request(call, id, flags, desk.lane, variable, &mut outbox.calls);
         let full = outbox.calls.len() > MOST;
         let wake = wake && std::mem::take(&mut outbox.pump_sleeps);
         drop(outbox);
-        if full {
-            self.flush(&[], &[]);
-        } else if wake {
+        if wake {
             self.filled.notify_one();
         }
+        full
     }
 
-    /// Writes the calls of the outbox, and a chunk straight after them.
-    pub(super) fn flush(&self, prefix: &[u8], chunk: &[u8]) {
+    /// Writes the calls of the outbox, and a chunk straight after them. False where the chunk is not in the program's memory: then
+    /// the worker gets zeroes.
+    pub(super) fn flush(&self, prefix: &[u8], chunk: &[u8]) -> bool {
         let mut post = lock(&self.post);
         let Post { writer, calls } = &mut *post;
         std::mem::swap(&mut lock(&self.outbox).calls, calls);
         if calls.is_empty() && prefix.is_empty() {
-            return;
+            return true;
         }
         let written = writer.write(&mut [IoSlice::new(calls), IoSlice::new(prefix), IoSlice::new(chunk)]);
         calls.clear();
-        if written.is_err() {
-            // Whoever reads finds the connection's end, after what the worker may have said before it.
-            self.shutdown.now();
+        match written {
+            Ok(()) => true,
+            Err(Error::Fault) => false,
+            Err(_) => {
+                // Whoever reads finds the connection's end, after what the worker may have said before it.
+                self.shutdown.now();
+                true
+            }
         }
     }
 

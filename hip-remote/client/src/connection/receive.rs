@@ -3,15 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use hip_protocol::calls::{Call as _, Close, Credit, Output, Ping};
-use hip_protocol::envelope::CHUNK;
+use hip_protocol::calls::{Call as _, Close, Credit, DeviceToHost, Output, Ping};
+use hip_protocol::envelope::{CHUNK, ERROR};
 use hip_protocol::header::VERSION_2;
 use hip_protocol::message;
 use hip_transport::{Message, Reader, printable};
 
 use super::inbox::{Inbox, Reply};
 use super::{Connection, lock};
-use crate::output;
 
 impl Connection {
     /// Takes one message in and hands it out.
@@ -27,15 +26,14 @@ impl Connection {
             return self.receive_chunk(reader, &message);
         }
         let payload = reader.bytes(message.length).map_err(|why| why.to_string())?;
-        match message.op {
-            Close::OP => return Err(format!("the worker says: {}", printable(payload))),
-            Output::OP => output::print(payload),
-            _ => {}
+        if message.op == Close::OP {
+            return Err(format!("the worker says: {}", printable(payload)));
         }
         let mut inbox = lock(&self.inbox);
         inbox.heard = Instant::now();
         match message.op {
-            Output::OP | Ping::OP => {}
+            Output::OP => inbox.printed.extend_from_slice(payload),
+            Ping::OP => {}
             Credit::OP => {
                 let (credit, _) =
                     message::fields::<Credit>(message.op, payload).map_err(|why| why.to_string())?;
@@ -43,6 +41,8 @@ impl Connection {
                 // Who waits for credit looks like who waits for a reply.
                 inbox.ring_all();
             }
+            // Its failure comes with a reply to its lane, too.
+            DeviceToHost::OP if message.envelope.has(ERROR) && inbox.targets.fail(message.id) => {}
             _ => {
                 let reply = Reply { envelope: message.envelope, payload: payload.to_vec() };
                 if !inbox.deliver(message.id, reply) {
@@ -55,20 +55,19 @@ impl Connection {
 
     /// Reads a part of a copy straight into the program's memory.
     fn receive_chunk(&self, reader: &mut Reader, message: &Message) -> Result<(), String> {
-        let span = {
-            let mut inbox = lock(&self.inbox);
-            inbox.heard = Instant::now();
-            inbox.targets.advance(message.id, message.length)
+        let span = lock(&self.inbox).targets.span(message.id, message.length);
+        let Some(span) = span else {
+            return Err(format!("the worker sent {} bytes that no copy waits for", message.length));
         };
-        match span {
-            Some(span) => span.fill(reader).map_err(|why| why.to_string()),
-            None => Err(format!("the worker sent {} bytes that no copy waits for", message.length)),
-        }
+        span.fill(reader).map_err(|why| why.to_string())?;
+        let mut inbox = lock(&self.inbox);
+        inbox.heard = Instant::now();
+        inbox.targets.filled(message.id, message.length);
+        Ok(())
     }
 
     /// Ends all that waits: nothing is known of the calls under way, so nothing may be made again.
     pub(super) fn lose(&self, inbox: &mut Inbox, why: String) {
-        let why = inbox.why.take().unwrap_or(why);
         inbox.lost = Some(why);
         inbox.targets.clear();
         self.lost.store(true, Ordering::Release);

@@ -19,6 +19,12 @@ impl Rows {
         self.pitch == self.width || self.height == 1
     }
 
+    /// Whether some of this memory lies between the first row's beginning and the last row's end.
+    pub fn overlap(&self, address: usize, bytes: usize) -> bool {
+        let end = self.address + self.height.saturating_sub(1) * self.pitch + self.width;
+        self.address < address.saturating_add(bytes) && address < end
+    }
+
     /// The parts of rows that `length` bytes from `offset` on are, counted without the gaps: addresses and lengths.
     pub fn parts(&self, offset: usize, length: usize) -> impl Iterator<Item = (usize, usize)> {
         let Self { address, pitch, width, .. } = *self;

@@ -4,11 +4,11 @@ use std::io::IoSlice;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hip_protocol::calls::{
-    Call, Close, Credit, DeviceToHost, EventRecord, Hello, HostToDevice, Malloc, MemoryInfo, StreamSync,
-    Welcome,
+    Call, Close, Credit, DeviceToHost, EventRecord, Hello, HostToDevice, LaneEnd, Malloc, MemoryInfo, Ping,
+    StreamSync, Welcome,
 };
 use hip_protocol::envelope::{CHUNK, DEFERRED, ERROR, Envelope, NO_REPLY};
 use hip_protocol::field::Field;
@@ -88,10 +88,10 @@ fn a_thread_that_waits_stalls_no_other() {
         worker.expect::<EventRecord>();
         worker.reply(&waits, &());
     });
-    let (quick, _) = connection.sit().unwrap();
+    let quick = connection.sit().unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let (waits, _) = connection.sit().unwrap();
+            let waits = connection.sit().unwrap();
             connection.call(&waits, &StreamSync { stream: 0 }, &[])
         });
         // The worker takes the wait first, so that the other thread's reply is read by the one that waits.
@@ -113,7 +113,7 @@ fn a_call_without_a_reply_leaves_by_itself_and_in_its_order() {
         worker.reply(&sync, &());
         one_way
     });
-    let (desk, _) = connection.sit().unwrap();
+    let desk = connection.sit().unwrap();
     for event in 0..100 {
         connection.send(&desk, &EventRecord { event, stream: 0 }, &[]).unwrap();
     }
@@ -137,7 +137,7 @@ fn an_earlier_failure_waits_for_a_call_that_makes_nothing() {
             worker.reply(&sync, &());
         }
     });
-    let (desk, _) = connection.sit().unwrap();
+    let desk = connection.sit().unwrap();
     let (made, _) = connection.call(&desk, &Malloc { bytes: 1 }, &[]).unwrap();
     assert_eq!(made.pointer, 4096);
     let sync = StreamSync { stream: 0 };
@@ -162,7 +162,7 @@ fn a_copy_sends_no_more_than_the_worker_has_room_for() {
         assert!(third.envelope.has(CHUNK));
         worker.reply(&copy, &());
     });
-    let (desk, _) = connection.sit().unwrap();
+    let desk = connection.sit().unwrap();
     let memory = vec![7u8; 3_000_000];
     let from = Rows { address: memory.as_ptr() as usize, pitch: 1_000_000, width: 2000, height: 3 };
     let call = HostToDevice { pointer: 1, pitch: 600_000, width: 2000, height: 3, stream: 0 };
@@ -179,7 +179,7 @@ fn what_a_copy_brings_fills_the_rows_and_not_the_gaps() {
         worker.chunk(&copy, &[2; 6]);
         worker.reply(&copy, &());
     });
-    let (desk, _) = connection.sit().unwrap();
+    let desk = connection.sit().unwrap();
     let mut memory = [0u8; 15];
     let to = Rows { address: memory.as_mut_ptr() as usize, pitch: 5, width: 4, height: 3 };
     let call = DeviceToHost { pointer: 1, pitch: 4, width: 12, height: 1, stream: 0 };
@@ -196,7 +196,7 @@ fn bytes_beyond_a_copy_end_the_connection_and_are_not_written() {
         worker.chunk(&copy, &[1; 9]);
         worker
     });
-    let (desk, _) = connection.sit().unwrap();
+    let desk = connection.sit().unwrap();
     let mut memory = [0u8; 9];
     let to = Rows { address: memory.as_mut_ptr() as usize, pitch: 8, width: 8, height: 1 };
     let call = DeviceToHost { pointer: 1, pitch: 8, width: 8, height: 1, stream: 0 };
@@ -212,7 +212,7 @@ fn a_copy_that_is_not_whole_fails_though_the_worker_says_otherwise() {
         worker.chunk(&copy, &[1; 7]);
         worker.reply(&copy, &());
     });
-    let (desk, _) = connection.sit().unwrap();
+    let desk = connection.sit().unwrap();
     let mut memory = [0u8; 8];
     let to = Rows { address: memory.as_mut_ptr() as usize, pitch: 8, width: 8, height: 1 };
     let call = DeviceToHost { pointer: 1, pitch: 8, width: 8, height: 1, stream: 0 };
@@ -231,7 +231,7 @@ fn a_worker_that_closes_says_why_to_all_who_wait() {
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let (desk, _) = connection.sit().unwrap();
+                let desk = connection.sit().unwrap();
                 assert_eq!(connection.call(&desk, &StreamSync { stream: 0 }, &[]), Err(HipError::LOST));
                 assert_eq!(
                     connection.send(&desk, &EventRecord { event: 1, stream: 0 }, &[]),
@@ -256,13 +256,123 @@ fn a_worker_that_is_gone_is_noticed_while_no_thread_waits() {
 }
 
 #[test]
-fn a_lane_is_used_again_and_keeps_its_device() {
+fn the_worker_knows_that_a_thread_ended_before_another_has_its_lane() {
+    let (connection, worker) = with(|mut worker| {
+        let ended = worker.expect::<LaneEnd>();
+        let first = worker.expect::<EventRecord>();
+        (ended.envelope.lane, first.envelope.lane)
+    });
+    let [first, second] = [connection.sit().unwrap(), connection.sit().unwrap()];
+    connection.leave(&first);
+    let third = connection.sit().unwrap();
+    assert_eq!((first.lane, second.lane, third.lane), (0, 1, 0));
+    connection.send(&third, &EventRecord { event: 1, stream: 0 }, &[]).unwrap();
+    assert_eq!(worker.join().unwrap(), (0, 0));
+}
+
+fn rows(memory: &mut [u8]) -> Rows {
+    Rows { address: memory.as_mut_ptr() as usize, pitch: memory.len(), width: memory.len(), height: 1 }
+}
+
+fn from_device(bytes: u64) -> DeviceToHost {
+    DeviceToHost { pointer: 1, pitch: bytes, width: bytes, height: 1, stream: 0 }
+}
+
+#[test]
+fn a_copy_in_the_background_that_fails_is_no_longer_under_way() {
+    let (connection, worker) = with(|mut worker| {
+        let copy = worker.expect::<DeviceToHost>();
+        let failed = Envelope { flags: ERROR, lane: copy.envelope.lane, status: 1 };
+        worker.send(copy.op, copy.id, failed, &(), &[]);
+        let sync = worker.expect::<StreamSync>();
+        let failed = Envelope { flags: ERROR | DEFERRED, ..failed };
+        worker.send(sync.op, sync.id, failed, &(), &[]);
+    });
+    let desk = connection.sit().unwrap();
+    let mut memory = [0u8; 8];
+    let to = rows(&mut memory);
+    connection.download(&desk, &from_device(8), &to, false).unwrap();
+    assert!(connection.writes_to(to.address + 7, 1) && !connection.writes_to(to.address + 8, 1));
+    let synced = connection.call(&desk, &StreamSync { stream: 0 }, &[]);
+    assert_eq!(synced, Err(HipError::INVALID_VALUE));
+    assert!(!connection.has_copies_under_way());
+    worker.join().unwrap();
+    connection.close();
+}
+
+#[test]
+fn a_copy_of_too_many_in_the_background_waits() {
+    let (connection, worker) = with(|mut worker| {
+        for _ in 0..4096 {
+            assert!(worker.expect::<DeviceToHost>().envelope.has(NO_REPLY));
+        }
+        let waits = worker.expect::<DeviceToHost>();
+        assert!(!waits.envelope.has(NO_REPLY));
+        worker.chunk(&waits, &[7]);
+        worker.reply(&waits, &());
+    });
+    let desk = connection.sit().unwrap();
+    let mut memory = [0u8];
+    for _ in 0..4097 {
+        connection.download(&desk, &from_device(1), &rows(&mut memory), false).unwrap();
+    }
+    assert_eq!(memory, [7]);
+    worker.join().unwrap();
+    connection.close();
+}
+
+#[test]
+fn memory_that_is_not_the_programs_fails_its_copy_alone() {
+    let (connection, worker) = with(|mut worker| {
+        let copy = worker.expect::<HostToDevice>();
+        let (chunk, bytes) = worker.take();
+        assert!(chunk.envelope.has(CHUNK) && chunk.id == copy.id);
+        worker.reply(&copy, &());
+        let sync = worker.expect::<StreamSync>();
+        worker.reply(&sync, &());
+        bytes
+    });
+    let desk = connection.sit().unwrap();
+    // The first page of a process is never mapped.
+    let nowhere = Rows { address: 8, pitch: 2000, width: 2000, height: 1 };
+    let call = HostToDevice { pointer: 1, pitch: 2000, width: 2000, height: 1, stream: 0 };
+    assert_eq!(connection.upload(&desk, &call, &nowhere, true), Err(HipError::INVALID_VALUE));
+    assert!(connection.call(&desk, &StreamSync { stream: 0 }, &[]).is_ok());
+    assert_eq!(worker.join().unwrap(), [0; 2000]);
+    connection.close();
+}
+
+#[test]
+fn a_worker_that_takes_no_calls_and_says_nothing_is_dead() {
     let (connection, worker) = with(|worker| worker);
-    let (first, device) = connection.sit().unwrap();
-    assert_eq!((first.lane, device), (0, 0));
-    let (second, _) = connection.sit().unwrap();
-    connection.leave(&first, 3);
-    let (third, device) = connection.sit().unwrap();
-    assert_eq!((second.lane, third.lane, device), (1, 0, 3));
+    let desk = connection.sit().unwrap();
+    let begin = Instant::now();
+    // The outbox and the socket are full long before: the thread waits for the network.
+    while connection.send(&desk, &EventRecord { event: 1, stream: 0 }, &[]).is_ok() {}
+    assert!(begin.elapsed() > Duration::from_secs(7) && begin.elapsed() < Duration::from_secs(10));
     drop(worker.join().unwrap());
+}
+
+#[test]
+fn a_worker_lives_while_a_long_chunk_comes_slowly() {
+    let (connection, worker) = with(|mut worker| {
+        let copy = worker.expect::<DeviceToHost>();
+        let mut bytes = Vec::new();
+        let envelope = Envelope { flags: CHUNK, lane: copy.envelope.lane, status: 0 };
+        message::put(copy.op, copy.id, envelope, &(), &[7; 40], &mut bytes);
+        for part in bytes.chunks(16) {
+            worker.writer.write(&mut [IoSlice::new(part)]).unwrap();
+            thread::sleep(Duration::from_millis(2500));
+        }
+        worker.reply(&copy, &());
+        worker
+    });
+    let desk = connection.sit().unwrap();
+    let mut memory = [0u8; 40];
+    connection.download(&desk, &from_device(40), &rows(&mut memory), true).unwrap();
+    assert_eq!(memory, [7; 40]);
+    let mut worker = worker.join().unwrap();
+    // Meanwhile the client has said that it lives.
+    worker.expect::<Ping>();
+    connection.close();
 }

@@ -11,18 +11,24 @@ use crate::program;
 /// Rows shorter than this come through a buffer, because a system call for each would take longer than the copy.
 const SHORT: usize = 4096;
 
+/// The most bytes of copies to the program for which nobody waits. Beyond, a copy waits, as HIP does itself with pageable memory.
+const IN_BACKGROUND: usize = 32 * 1024 * 1024;
+
+/// The most such copies: the worker looks at each of them after every wait.
+const MOST: usize = 4096;
+
 struct Target {
     rows: Rows,
     filled: usize,
     waited_for: bool,
 }
 
-/// The copies whose bytes have not all come, by their requests' ids.
+/// The copies under way to the program, by their requests' ids.
 #[derive(Default)]
 pub(super) struct Targets {
     by_id: HashMap<u32, Target>,
     /// Bytes of the copies for which no thread waits.
-    pub(super) in_background: usize,
+    in_background: usize,
 }
 
 impl Targets {
@@ -33,16 +39,26 @@ impl Targets {
         self.by_id.insert(id, Target { rows, filled: 0, waited_for });
     }
 
-    /// The next bytes of a copy are here. None where there is no such copy, or they are too many.
-    pub(super) fn advance(&mut self, id: u32, length: usize) -> Option<Span> {
-        let target = self.by_id.get_mut(&id)?;
-        let all = target.rows.bytes();
-        let span = Span { rows: target.rows, offset: target.filled, length };
-        target.filled = target.filled.checked_add(length).filter(|filled| *filled <= all)?;
-        if target.filled == all {
-            self.remove(id);
+    /// Whether one more copy of so many bytes may be without a thread that waits.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        self.by_id.len() < MOST && self.in_background.saturating_add(bytes) <= IN_BACKGROUND
+    }
+
+    /// Where the next bytes of a copy belong. None where there is no such copy, or they are too many.
+    pub(super) fn span(&self, id: u32, length: usize) -> Option<Span> {
+        let target = self.by_id.get(&id)?;
+        let left = target.rows.bytes() - target.filled;
+        (length <= left).then_some(Span { rows: target.rows, offset: target.filled, length })
+    }
+
+    /// Bytes of a copy are in the program's memory. Until all are, the copy is under way.
+    pub(super) fn filled(&mut self, id: u32, length: usize) {
+        if let Some(target) = self.by_id.get_mut(&id) {
+            target.filled += length;
+            if target.filled == target.rows.bytes() {
+                self.remove(id);
+            }
         }
-        Some(span)
     }
 
     /// Forgets a copy. True where all its bytes had come.
@@ -56,6 +72,20 @@ impl Targets {
             }
             None => true,
         }
+    }
+
+    /// A copy for which nobody waits has failed. False where there is none.
+    pub(super) fn fail(&mut self, id: u32) -> bool {
+        let is_there = self.by_id.get(&id).is_some_and(|target| !target.waited_for);
+        if is_there {
+            self.remove(id);
+        }
+        is_there
+    }
+
+    /// Whether a copy may still write to this memory.
+    pub(super) fn reach(&self, address: usize, bytes: usize) -> bool {
+        self.by_id.values().any(|target| target.rows.overlap(address, bytes))
     }
 
     pub(super) fn clear(&mut self) {

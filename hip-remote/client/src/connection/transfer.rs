@@ -13,9 +13,6 @@ use super::{Connection, lock};
 use crate::error::{HipError, Outcome};
 use crate::program;
 
-/// The most bytes of copies to the program for which nobody waits. Beyond, a copy waits, as HIP does itself with pageable memory.
-const IN_BACKGROUND: usize = 32 * 1024 * 1024;
-
 impl Connection {
     /// Copies the program's rows to a device. When this returns, the program may overwrite them.
     ///
@@ -26,8 +23,8 @@ impl Connection {
         if wait {
             let id = self.expect(desk)?;
             self.append(call, id, 0, desk, &[], false);
-            self.send_rows(desk, HostToDevice::OP, id, from, chunk)?;
-            return self.answer::<HostToDevice>(desk, id).map(|_| ());
+            let sent = self.send_rows(desk, HostToDevice::OP, id, from, chunk);
+            return self.answer::<HostToDevice>(desk, id).and(sent);
         }
         if self.is_lost() {
             return Err(HipError::LOST);
@@ -55,14 +52,16 @@ impl Connection {
     /// # Errors
     /// The copy failed, where the program waits for it; or the connection is lost.
     pub fn download(&self, desk: &Desk, call: &DeviceToHost, to: &Rows, wait: bool) -> Outcome {
-        let wait = wait || lock(&self.inbox).targets.in_background.saturating_add(to.bytes()) > IN_BACKGROUND;
+        let wait = wait || !lock(&self.inbox).targets.has_room(to.bytes());
         if !wait {
             if self.is_lost() {
                 return Err(HipError::LOST);
             }
             let id = self.id();
             lock(&self.inbox).targets.add(id, *to, false);
-            self.append(call, id, NO_REPLY, desk, &[], true);
+            if self.append(call, id, NO_REPLY, desk, &[], true) {
+                self.flush(&[], &[]);
+            }
             return Ok(());
         }
         let id = self.expect(desk)?;
@@ -83,10 +82,16 @@ impl Connection {
         !lock(&self.inbox).targets.is_empty()
     }
 
+    /// Whether one of them may still write to this memory.
+    pub fn writes_to(&self, address: usize, bytes: usize) -> bool {
+        lock(&self.inbox).targets.reach(address, bytes)
+    }
+
     fn send_rows(&self, desk: &Desk, op: u16, id: u32, rows: &Rows, chunk: usize) -> Outcome {
         let envelope = Envelope { flags: CHUNK, lane: desk.lane, status: 0 };
         let mut gathered = Vec::new();
         let (mut sent, all) = (0, rows.bytes());
+        let mut result = Ok(());
         while sent < all {
             let length = chunk.min(all - sent);
             let bytes = if rows.are_one() {
@@ -101,10 +106,12 @@ impl Connection {
                 &gathered
             };
             self.take_credit(desk, length)?;
-            self.flush(&message::prefix(op, id, envelope, length), bytes);
+            if !self.flush(&message::prefix(op, id, envelope, length), bytes) {
+                result = Err(HipError::INVALID_VALUE);
+            }
             sent += length;
         }
-        Ok(())
+        result
     }
 
     /// Half of the worker's room, so that one chunk is copied on while the next one comes.

@@ -14,11 +14,11 @@ use crate::signals;
 
 const TICK: Duration = Duration::from_millis(500);
 
-/// After so long without a message the worker is asked for one.
-const QUIET: Duration = Duration::from_secs(2);
+/// So often the worker is told that the client lives.
+const EACH: Duration = Duration::from_secs(2);
 
 /// A worker that has said nothing for so long is dead.
-const DEAD: Duration = Duration::from_secs(8);
+pub(super) const DEAD: Duration = Duration::from_secs(8);
 
 const STACK: usize = 256 * 1024;
 
@@ -50,26 +50,26 @@ pub(super) fn start(connection: &Arc<Connection>) -> io::Result<()> {
 impl Connection {
     fn watch(&self) {
         let mut last = Instant::now();
-        let mut asked = last;
+        let mut said = last;
         while !self.closed.load(Ordering::Acquire) && !self.is_lost() {
             thread::park_timeout(TICK);
             self.read_what_nobody_reads();
             let now = Instant::now();
             let mut inbox = lock(&self.inbox);
-            if now - last > QUIET {
+            if now - last > EACH {
                 // The process was stopped, and heard nothing for that reason.
                 inbox.heard = now;
             }
             last = now;
-            let silent = now.saturating_duration_since(inbox.heard);
-            if silent > DEAD {
-                inbox.why = Some(format!("it sent nothing for {} s", DEAD.as_secs()));
-                self.shutdown.now();
+            // A thread that reads finds the silence itself.
+            if inbox.has_reader() && now.saturating_duration_since(inbox.heard) > DEAD {
+                self.lose(&mut inbox, format!("it sent nothing for {} s", DEAD.as_secs()));
             }
             drop(inbox);
-            if silent > QUIET && now - asked > QUIET {
-                asked = now;
-                self.append(&Ping {}, 0, 0, &Desk::nobody(), &[], true);
+            if now - said > EACH {
+                said = now;
+                // Whoever flushes may wait for a worker that is dead, which only this thread sees: it never does.
+                self.append(&Ping {}, self.id(), 0, &Desk::nobody(), &[], true);
             }
         }
     }
