@@ -10,14 +10,17 @@ unsafe extern "C" {
     static rocworker_hip_release: c_int;
 }
 
+#[cfg(not(test))]
+fn number() -> c_int {
+    // SAFETY: a constant of the library, which the link step defines.
+    unsafe { rocworker_hip_release }
+}
+
 #[cfg(test)]
-#[allow(non_upper_case_globals)]
-static rocworker_hip_release: c_int = 6;
+use tests::number;
 
 pub fn release() -> Release {
-    // SAFETY: a constant of the library, which the link step defines.
-    #[allow(unused_unsafe)]
-    match unsafe { rocworker_hip_release } {
+    match number() {
         5 => Release::Rocm5,
         6 => Release::Rocm6,
         7 => Release::Rocm7,
@@ -46,4 +49,26 @@ unsafe extern "C" fn look_at(object: *mut libc::dl_phdr_info, _: usize, found: *
         *found = Release::ALL.into_iter().find(|release| name.starts_with(release.soname().as_bytes()));
     }
     c_int::from(found.is_some())
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::cell::Cell;
+    use std::ffi::c_int;
+
+    thread_local! {
+        static NUMBER: Cell<c_int> = const { Cell::new(6) };
+    }
+
+    pub fn number() -> c_int {
+        NUMBER.get()
+    }
+
+    /// Lets a test's thread be a program of each release in turn.
+    pub fn each(test: impl Fn(c_int)) {
+        for number in [5, 6, 7] {
+            NUMBER.set(number);
+            test(number);
+        }
+    }
 }

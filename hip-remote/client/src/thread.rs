@@ -203,3 +203,22 @@ pub fn configurations<T>(use_them: impl FnOnce(&mut Vec<Configuration>) -> Outco
         })
         .unwrap_or(Err(HipError::DEINITIALIZED))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::tests::each;
+
+    #[test]
+    fn a_success_takes_the_last_error_away_until_rocm_7() {
+        each(|release| {
+            keep_result(HipError::INVALID_VALUE.0);
+            keep_result(0);
+            assert_eq!(last_error(), if release < 7 { 0 } else { HipError::INVALID_VALUE.0 });
+            take_last_error();
+            keep_result(HipError::NOT_READY.0);
+            assert_eq!(take_last_error(), if release < 7 { HipError::NOT_READY.0 } else { 0 });
+            assert_eq!((last_error(), take_last_result()), (0, HipError::NOT_READY.0));
+        });
+    }
+}

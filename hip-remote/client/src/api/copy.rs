@@ -4,38 +4,18 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use hip_abi::memory;
 
+use super::given::{On, PitchedPtr, WAIT, WAIT_SPT, later, later_spt, wait};
 use crate::border::hip;
 use crate::copies::{self, Copy, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE, Side};
 use crate::error::{HipError, Outcome};
 use crate::modules;
 use crate::program::{get, put};
 use crate::release::release;
-use crate::streams::{Default, stream};
 use crate::thread::{Seat, seated};
-
-/// A stream as a call gives it, and whether the call waits for the copy.
-#[derive(Clone, Copy)]
-struct On {
-    stream: usize,
-    default: Default,
-    wait: bool,
-}
-
-/// The calls that wait go to the null stream, or to the thread's.
-const WAIT: On = On { stream: 0, default: Default::Null, wait: true };
-const WAIT_SPT: On = On { stream: 0, default: Default::PerThread, wait: true };
-
-fn later(stream: usize) -> On {
-    On { stream, default: Default::Null, wait: false }
-}
-
-fn later_spt(stream: usize) -> On {
-    On { stream, default: Default::PerThread, wait: false }
-}
 
 fn flat(to: *mut c_void, from: *const c_void, bytes: usize, kind: c_uint, on: On) -> Outcome {
     seated(|seat| {
-        let wire = stream(seat, on.stream, on.default)?.wire;
+        let wire = on.wire(seat)?;
         Copy::flat(to as usize, from as usize, bytes, kind, wire, on.wait).make(seat)
     })
 }
@@ -53,7 +33,7 @@ fn make_rows(
     kind: c_uint,
     on: On,
 ) -> Outcome {
-    let stream = stream(seat, on.stream, on.default)?.wire;
+    let stream = on.wire(seat)?;
     Copy { to, from, width, height, kind, stream, wait: on.wait }.make(seat)
 }
 
@@ -104,15 +84,6 @@ fn parameters(copy: *const c_void, on: On) -> Outcome {
         side(copy.from_type, copy.from_host, copy.from_device, copy.from_x, copy.from_y, copy.from_pitch)?;
     let to = side(copy.to_type, copy.to_host, copy.to_device, copy.to_x, copy.to_y, copy.to_pitch)?;
     rows(to, from, copy.width, copy.height, copies::DEFAULT, on)
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct PitchedPtr {
-    address: usize,
-    pitch: usize,
-    width: usize,
-    height: usize,
 }
 
 /// `hipMemcpy3DParms`.
@@ -171,7 +142,7 @@ fn to_symbol(
 ) -> Outcome {
     seated(|seat| {
         let to = within(seat, symbol, offset, bytes)?;
-        let wire = stream(seat, on.stream, on.default)?.wire;
+        let wire = on.wire(seat)?;
         Copy::flat(to, from as usize, bytes, kind, wire, on.wait).make(seat)
     })
 }
@@ -186,7 +157,7 @@ fn from_symbol(
 ) -> Outcome {
     seated(|seat| {
         let from = within(seat, symbol, offset, bytes)?;
-        let wire = stream(seat, on.stream, on.default)?.wire;
+        let wire = on.wire(seat)?;
         Copy::flat(to as usize, from, bytes, kind, wire, on.wait).make(seat)
     })
 }
@@ -207,7 +178,7 @@ hip! {
     }
 
     fn hipMemcpyWithStream(to: *mut c_void, from: *const c_void, bytes: usize, kind: c_uint, stream: usize) {
-        flat(to, from, bytes, kind, On { stream, ..WAIT })
+        flat(to, from, bytes, kind, wait(stream))
     }
 
     fn hipMemcpyHtoD(to: *mut c_void, from: *const c_void, bytes: usize) { flat(to, from, bytes, HOST_TO_DEVICE, WAIT) }

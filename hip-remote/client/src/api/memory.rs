@@ -5,13 +5,13 @@ use std::ffi::{c_int, c_uint, c_void};
 use hip_abi::memory::{self as kinds, Kind, PointerAttributes};
 use hip_protocol::calls::{MemoryInfo, Memset};
 
+use super::given::{On, PitchedPtr, WAIT, WAIT_SPT, later, later_spt};
 use crate::border::hip;
 use crate::error::{HipError, Outcome};
 use crate::host_memory;
 use crate::memory;
 use crate::program::{get, put};
 use crate::release::release;
-use crate::streams::{Default, stream};
 use crate::thread::seated;
 
 /// Rows begin at multiples of it, as clr's do (hipDeviceProp_t::memPitch's granularity).
@@ -76,23 +76,6 @@ fn settle(start: usize) -> Outcome {
     }
 }
 
-#[derive(Clone, Copy)]
-struct On {
-    stream: usize,
-    default: Default,
-}
-
-const NULL: On = On { stream: 0, default: Default::Null };
-const SPT: On = On { stream: 0, default: Default::PerThread };
-
-fn on(stream: usize) -> On {
-    On { stream, ..NULL }
-}
-
-fn on_spt(stream: usize) -> On {
-    On { stream, ..SPT }
-}
-
 fn fill(to: usize, value: u32, element: u32, count: usize, on: On) -> Outcome {
     let bytes = count.checked_mul(element as usize).ok_or(HipError::INVALID_VALUE)?;
     fill_rows(to, bytes, value, element, count, 1, on)
@@ -108,7 +91,7 @@ fn fill_rows(
     on: On,
 ) -> Outcome {
     seated(|seat| {
-        let stream = stream(seat, on.stream, on.default)?.wire;
+        let stream = on.wire(seat)?;
         let [pointer, pitch, width, height] = [to, pitch, width, height].map(|number| number as u64);
         memory::fill(seat, Memset { pointer, pitch, value, element, width, height, stream })
     })
@@ -121,16 +104,6 @@ fn fill_bytes(to: usize, value: c_int, bytes: usize, on: On) -> Outcome {
 
 fn fill_2d(to: usize, pitch: usize, value: c_int, width: usize, height: usize, on: On) -> Outcome {
     fill_rows(to, pitch, u32::from(value.to_le_bytes()[0]), 1, width, height, on)
-}
-
-/// `hipPitchedPtr`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct PitchedPtr {
-    address: usize,
-    pitch: usize,
-    width: usize,
-    height: usize,
 }
 
 /// `hipExtent`.
@@ -346,57 +319,76 @@ hip! {
         Ok(())
     }
 
-    fn hipMemset(to: usize, value: c_int, bytes: usize) { fill_bytes(to, value, bytes, NULL) }
+    fn hipMemset(to: usize, value: c_int, bytes: usize) { fill_bytes(to, value, bytes, WAIT) }
 
-    fn hipMemset_spt(to: usize, value: c_int, bytes: usize) { fill_bytes(to, value, bytes, SPT) }
+    fn hipMemset_spt(to: usize, value: c_int, bytes: usize) { fill_bytes(to, value, bytes, WAIT_SPT) }
 
-    fn hipMemsetAsync(to: usize, value: c_int, bytes: usize, stream: usize) { fill_bytes(to, value, bytes, on(stream)) }
+    fn hipMemsetAsync(to: usize, value: c_int, bytes: usize, stream: usize) { fill_bytes(to, value, bytes, later(stream)) }
 
     fn hipMemsetAsync_spt(to: usize, value: c_int, bytes: usize, stream: usize) {
-        fill_bytes(to, value, bytes, on_spt(stream))
+        fill_bytes(to, value, bytes, later_spt(stream))
     }
 
-    fn hipMemsetD8(to: usize, value: u8, count: usize) { fill(to, u32::from(value), 1, count, NULL) }
+    fn hipMemsetD8(to: usize, value: u8, count: usize) { fill(to, u32::from(value), 1, count, WAIT) }
 
     fn hipMemsetD8Async(to: usize, value: u8, count: usize, stream: usize) {
-        fill(to, u32::from(value), 1, count, on(stream))
+        fill(to, u32::from(value), 1, count, later(stream))
     }
 
-    fn hipMemsetD16(to: usize, value: u16, count: usize) { fill(to, u32::from(value), 2, count, NULL) }
+    fn hipMemsetD16(to: usize, value: u16, count: usize) { fill(to, u32::from(value), 2, count, WAIT) }
 
     fn hipMemsetD16Async(to: usize, value: u16, count: usize, stream: usize) {
-        fill(to, u32::from(value), 2, count, on(stream))
+        fill(to, u32::from(value), 2, count, later(stream))
     }
 
-    fn hipMemsetD32(to: usize, value: u32, count: usize) { fill(to, value, 4, count, NULL) }
+    fn hipMemsetD32(to: usize, value: u32, count: usize) { fill(to, value, 4, count, WAIT) }
 
-    fn hipMemsetD32Async(to: usize, value: u32, count: usize, stream: usize) { fill(to, value, 4, count, on(stream)) }
+    fn hipMemsetD32Async(to: usize, value: u32, count: usize, stream: usize) { fill(to, value, 4, count, later(stream)) }
 
     fn hipMemset2D(to: usize, pitch: usize, value: c_int, width: usize, height: usize) {
-        fill_2d(to, pitch, value, width, height, NULL)
+        fill_2d(to, pitch, value, width, height, WAIT)
     }
 
     fn hipMemset2D_spt(to: usize, pitch: usize, value: c_int, width: usize, height: usize) {
-        fill_2d(to, pitch, value, width, height, SPT)
+        fill_2d(to, pitch, value, width, height, WAIT_SPT)
     }
 
     fn hipMemset2DAsync(to: usize, pitch: usize, value: c_int, width: usize, height: usize, stream: usize) {
-        fill_2d(to, pitch, value, width, height, on(stream))
+        fill_2d(to, pitch, value, width, height, later(stream))
     }
 
     fn hipMemset2DAsync_spt(to: usize, pitch: usize, value: c_int, width: usize, height: usize, stream: usize) {
-        fill_2d(to, pitch, value, width, height, on_spt(stream))
+        fill_2d(to, pitch, value, width, height, later_spt(stream))
     }
 
-    fn hipMemset3D(to: PitchedPtr, value: c_int, extent: Extent) { fill_3d(to, value, extent, NULL) }
+    fn hipMemset3D(to: PitchedPtr, value: c_int, extent: Extent) { fill_3d(to, value, extent, WAIT) }
 
-    fn hipMemset3D_spt(to: PitchedPtr, value: c_int, extent: Extent) { fill_3d(to, value, extent, SPT) }
+    fn hipMemset3D_spt(to: PitchedPtr, value: c_int, extent: Extent) { fill_3d(to, value, extent, WAIT_SPT) }
 
     fn hipMemset3DAsync(to: PitchedPtr, value: c_int, extent: Extent, stream: usize) {
-        fill_3d(to, value, extent, on(stream))
+        fill_3d(to, value, extent, later(stream))
     }
 
     fn hipMemset3DAsync_spt(to: PitchedPtr, value: c_int, extent: Extent, stream: usize) {
-        fill_3d(to, value, extent, on_spt(stream))
+        fill_3d(to, value, extent, later_spt(stream))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::tests::each;
+
+    #[test]
+    fn pinned_memory_has_each_releases_own_number() {
+        let memory = [0u8; 64];
+        let start = memory.as_ptr() as usize;
+        host_memory::register(start, memory.len(), 0).unwrap();
+        each(|release| {
+            let found = pointer_attributes(start + 1).unwrap();
+            assert_eq!(found.kind, if release == 5 { 0 } else { 1 });
+            assert_eq!((found.host_pointer, found.device_pointer), (start + 1, 0));
+        });
+        host_memory::unregister(start).unwrap();
     }
 }

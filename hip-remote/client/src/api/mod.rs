@@ -4,6 +4,7 @@ mod copy;
 mod device;
 mod error;
 mod event;
+mod given;
 mod launch;
 mod memory;
 mod module;

@@ -68,10 +68,9 @@ fn real_programs_with_a_dt_rpath_to_another_library_run_remotely() {
     let program = folder.path().join("vadd");
     let source = test_gpu::built::sources().join("vadd.hip");
     let rpath = format!("-Wl,--disable-new-dtags,-rpath,{}", test_gpu::built::folder().display());
-    ended(
-        Command::new("hipcc").args(["--offload-arch=gfx90a", "-O3", &rpath, "-o"]).args([&program, &source]),
-    )
-    .well();
+    let mut hipcc = Command::new("hipcc");
+    hipcc.args(["--offload-arch=gfx90a", "-O3", &rpath, "-o"]).args([&program, &source]);
+    ended(hipcc.env("TMPDIR", folder.path())).well();
     let shown = ended(Program::on(&worker.unix()).command([&program]).env("TEST_GPU_DEVICES", "0")).well();
     assert!(shown.starts_with("ok "), "{shown}");
     assert!(worker.log().contains("vadd"), "{}", worker.log());
