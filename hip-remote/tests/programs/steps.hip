@@ -60,6 +60,21 @@ static hipError_t step(const std::string& name, std::istream& in, std::ostream& 
         hipStream_t stream;
         return hipStreamCreate(&stream);
     }
+    // How many ms a fork takes while another thread connects.
+    if (name == "fork-beside") {
+        std::thread([] {
+            int count = 0;
+            (void)hipGetDeviceCount(&count);
+        }).detach();
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        auto begin = std::chrono::steady_clock::now();
+        pid_t pid = fork();
+        if (pid == 0) _exit(0);
+        waitpid(pid, nullptr, 0);
+        auto time = std::chrono::steady_clock::now() - begin;
+        out << ' ' << std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+        return hipSuccess;
+    }
     if (name == "fork") {
         pid_t pid = fork();
         if (pid == 0) _exit(child());

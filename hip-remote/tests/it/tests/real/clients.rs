@@ -100,6 +100,15 @@ fn real_thread_that_waits_stalls_no_other() {
 }
 
 #[test]
+fn real_fork_does_not_wait_for_a_worker_that_says_nothing() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut steps = Steps::on(&silent.local_addr().unwrap().to_string());
+    let answer = steps.ask("fork-beside");
+    let time = answer.strip_prefix("hipSuccess ").unwrap();
+    assert!(time.parse::<u32>().unwrap() < 2000, "{time} ms");
+}
+
+#[test]
 fn real_forked_child_has_a_connection_of_its_own_and_its_parent_keeps_its_memory() {
     let worker = Worker::start();
     let mut steps = Steps::on(&worker.unix());
