@@ -14,6 +14,9 @@ pub const CHUNK: u16 = 4;
 /// A reply whose status is an earlier one-way call's of the lane; its own call went well.
 pub const DEFERRED: u16 = 8;
 
+/// How many lanes a client may have.
+pub const LANES: u16 = 4096;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Envelope {
     /// [`NO_REPLY`], [`ERROR`], [`CHUNK`], [`DEFERRED`].

@@ -162,7 +162,7 @@ fn the_numbers_of_the_document_are_the_codes() {
             digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).unwrap()).collect();
         groups.join(",")
     };
-    for number in [header::MAX_PAYLOAD as usize, message::MAX_CHUNK, v1::MAX_DATA] {
+    for number in [header::MAX_PAYLOAD as usize, message::MAX_CHUNK, v1::MAX_DATA, envelope::LANES.into()] {
         assert!(DOCUMENT.contains(&written(number)), "{number}");
     }
     for (flag, name) in [

@@ -25,6 +25,7 @@ mod downloads;
 mod events;
 mod grant;
 mod hip;
+mod images;
 mod keys;
 mod lane;
 mod listeners;

@@ -20,6 +20,7 @@ impl Session {
     /// # Errors
     /// The client has as much as it may, or the library has no more.
     pub fn malloc(&self, device: i32, bytes: u64) -> Result<Allocation, Status> {
+        locked(&self.tables).has_room()?;
         self.budget.take(device, bytes)?;
         let allocated = size(bytes).and_then(|size| self.hip.malloc(size));
         let pointer = allocated.inspect_err(|_| self.budget.give(device, bytes))?;
@@ -86,7 +87,8 @@ impl Serving {
     }
 
     pub fn memset(&mut self, request: &Request, call: Memset) -> Answer<()> {
-        if !matches!(call.element, 1 | 2 | 4) {
+        // HIP has no call for rows of wider elements.
+        if !matches!((call.element, call.height), (1, _) | (2 | 4, 1)) {
             return Err(INVALID_VALUE);
         }
         let width = call.width.checked_mul(u64::from(call.element)).ok_or(INVALID_VALUE)?;
@@ -96,20 +98,18 @@ impl Serving {
             self.check(&rows)?;
             self.session.use_device(device)?;
             let hip = &self.session.hip;
-            let (pitch, bytes, height) = (size(call.pitch)?, size(width)?, size(call.height)?);
-            if call.element == 1 && height > 1 {
-                let [value, ..] = call.value.to_le_bytes();
-                hip.set_rows(call.pointer, pitch, value, bytes, height, stream)?;
-            } else {
+            if call.height == 1 {
                 hip.set(call.pointer, call.value, call.element, size(call.width)?, stream)?;
-                // The rows that are done double: a call for each of them would keep the reader.
-                let mut done = 1;
-                while done < height {
-                    let rows = done.min(height - done);
-                    let to = call.pointer + (done * pitch) as u64;
-                    hip.copy_rows(to, pitch, call.pointer, pitch, bytes, rows, stream)?;
-                    done += rows;
-                }
+            } else {
+                let [value, ..] = call.value.to_le_bytes();
+                hip.set_rows(
+                    call.pointer,
+                    size(call.pitch)?,
+                    value,
+                    size(width)?,
+                    size(call.height)?,
+                    stream,
+                )?;
             }
         }
         if request.one_way {

@@ -16,6 +16,7 @@ use crate::tables::Object;
 /// # Errors
 /// The library refuses it, or it does not say what its kernels' arguments are.
 pub fn load(session: &Session, device: i32, image: &[u8]) -> Result<u64, Status> {
+    locked(&session.tables).has_room()?;
     let kernels = kernels(image).map_err(|_| INVALID_IMAGE)?;
     let arguments = kernels.into_iter().map(|kernel| (kernel.name, kernel.arguments_size)).collect();
     let hip = session.hip.module_load(image)?;
@@ -30,7 +31,9 @@ fn name(variable: &[u8]) -> Result<CString, Status> {
 impl Serving {
     pub fn module_load(&mut self, request: &Request, call: ModuleLoad) -> Answer<Loaded> {
         let device = request.lane.device();
+        let held = self.session.images.hold(call.bytes)?;
         self.later(request, move |session| {
+            let _held = held;
             let Some(image) = session.cache.read(&call.sha256, call.bytes) else {
                 return Ok(Loaded { module: 0 });
             };

@@ -1,11 +1,12 @@
 //! The thread that reads: it executes every call that does not wait in the order of arrival, and answers from there.
 
+use std::collections::HashMap;
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hip_protocol::calls::*;
-use hip_protocol::envelope::{CHUNK, Envelope, NO_REPLY};
+use hip_protocol::envelope::{CHUNK, Envelope, LANES, NO_REPLY};
 use hip_protocol::field::Field;
 use hip_protocol::header::VERSION_2;
 use hip_protocol::message;
@@ -33,7 +34,7 @@ pub struct Serving {
     pub window: usize,
     /// Why the connection ends after this call.
     pub violation: Option<String>,
-    lanes: Vec<Option<Arc<Lane>>>,
+    lanes: HashMap<u16, Arc<Lane>>,
 }
 
 /// Executes the call with the request's code. Those of the second list have variable bytes.
@@ -67,7 +68,7 @@ impl Serving {
             out: Vec::new(),
             window,
             violation: None,
-            lanes: Vec::new(),
+            lanes: HashMap::new(),
         }
     }
 
@@ -118,7 +119,7 @@ impl Serving {
             op: message.op,
             id: message.id,
             one_way: message.envelope.has(NO_REPLY),
-            lane: self.lane(message.envelope.lane),
+            lane: self.lane(message.envelope.lane)?,
         };
         let device = request.lane.device();
         // A device that fails answers each of its calls itself.
@@ -166,15 +167,12 @@ impl Serving {
         Ok(())
     }
 
-    fn lane(&mut self, number: u16) -> Arc<Lane> {
-        let at = usize::from(number);
-        if self.lanes.len() <= at {
-            self.lanes.resize(at + 1, None);
+    fn lane(&mut self, number: u16) -> Result<Arc<Lane>, String> {
+        if number >= LANES {
+            return Err(format!("a message has the lane {number}, and {} is the last one", LANES - 1));
         }
-        match self.lanes.get_mut(at) {
-            Some(lane) => Arc::clone(lane.get_or_insert_with(|| Arc::new(Lane::new(number)))),
-            None => Arc::new(Lane::new(number)),
-        }
+        let lane = self.lanes.entry(number).or_insert_with(|| Arc::new(Lane::new(number)));
+        Ok(Arc::clone(lane))
     }
 
     fn answered<R: Field>(&mut self, request: &Request, answer: Answer<R>) {
@@ -241,9 +239,7 @@ impl Serving {
 
     /// Whatever a call of the thread that ended still fails with, nobody asks for it any more.
     fn lane_end(&mut self, request: &Request, _: LaneEnd) -> Answer<()> {
-        if let Some(lane) = self.lanes.get_mut(usize::from(request.lane.number)) {
-            *lane = None;
-        }
+        self.lanes.remove(&request.lane.number);
         Ok(Some(()))
     }
 

@@ -19,6 +19,7 @@ use crate::counters::{Counted, Counters};
 use crate::downloads::Downloads;
 use crate::events::Events;
 use crate::hip::{Hip, Status};
+use crate::images::Images;
 use crate::lane::Lane;
 use crate::locked::locked;
 use crate::output::Output;
@@ -43,6 +44,7 @@ pub struct Session {
     pub downloads: Downloads,
     pub releases: Arc<Releases>,
     pub cache: Cache,
+    pub images: Images,
     pub counters: Counters,
     output: Arc<Output>,
     writer: Mutex<Writer>,
@@ -90,6 +92,7 @@ impl Session {
             downloads: Downloads::default(),
             releases,
             cache,
+            images: Images::default(),
             counters: Counters::new(),
             output,
             shutdown: writer.shutdown(),

@@ -42,6 +42,7 @@ impl Serving {
     }
 
     pub fn stream_create(&mut self, request: &Request, call: StreamCreate) -> Answer<Stream> {
+        locked(&self.session.tables).has_room()?;
         let hip = self.session.hip.stream_create(call.flags, call.priority)?;
         let object = Object { hip, device: request.lane.device() };
         Ok(Some(Stream { stream: locked(&self.session.tables).add_stream(object) }))
@@ -69,6 +70,7 @@ impl Serving {
     }
 
     pub fn event_create(&mut self, request: &Request, call: EventCreate) -> Answer<Event> {
+        locked(&self.session.tables).has_room()?;
         let hip = self.session.hip.event_create(call.flags)?;
         let object = Object { hip, device: request.lane.device() };
         Ok(Some(Event { event: locked(&self.session.tables).add_event(object) }))

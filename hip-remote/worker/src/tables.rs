@@ -4,9 +4,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::hip::{INVALID_DEVICE_FUNCTION, INVALID_DEVICE_POINTER, INVALID_HANDLE, INVALID_VALUE, Status};
+use crate::hip::{
+    INVALID_DEVICE_FUNCTION, INVALID_DEVICE_POINTER, INVALID_HANDLE, INVALID_VALUE, OUT_OF_MEMORY, Status,
+};
 use crate::rows::Rows;
 
+/// The most allocations, streams, events and modules of a client together: each costs the worker's machine memory.
+const MOST: usize = 1 << 20;
 /// The first handle: 1 and 2 are streams that every process has.
 const FIRST: u64 = 16;
 
@@ -101,6 +105,14 @@ impl Tables {
             functions: HashMap::new(),
             arguments: HashMap::new(),
         }
+    }
+
+    /// # Errors
+    /// The client has as many things as it may.
+    pub fn has_room(&self) -> Result<(), Status> {
+        let objects = [&self.streams, &self.events, &self.modules].map(|objects| objects.all.len());
+        let all = self.memory.len() + objects.iter().sum::<usize>();
+        if all < MOST { Ok(()) } else { Err(OUT_OF_MEMORY) }
     }
 
     fn handle(&mut self) -> u64 {

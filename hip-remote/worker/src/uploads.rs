@@ -9,20 +9,18 @@ use hip_protocol::envelope::Envelope;
 use hip_protocol::message::{self, MAX_CHUNK};
 use hip_transport::{Message, Reader};
 
-use crate::hip::{INVALID_IMAGE, NOT_READY, OUT_OF_MEMORY, Status};
+use crate::hip::{INVALID_IMAGE, NOT_READY, Status};
+use crate::images::Held;
 use crate::modules::load;
 use crate::ring::{Ring, UnderWay};
 use crate::rows::Rows;
 use crate::serving::Serving;
 use crate::session::{Answer, Request, Session};
 
-/// The most bytes of code objects that arrive at the same time.
-const IMAGES: u64 = 1024 * 1024 * 1024;
-
 #[derive(Debug)]
 enum To {
     Device { rows: Rows, stream: u64 },
-    Image { sha256: [u8; 32], image: Vec<u8> },
+    Image { sha256: [u8; 32], image: Vec<u8>, held: Option<Held> },
 }
 
 /// A request whose chunks are on their way.
@@ -81,10 +79,10 @@ impl Serving {
         if call.bytes == 0 {
             return Err(INVALID_IMAGE);
         }
-        let arriving = |upload: &Upload| if matches!(upload.to, To::Image { .. }) { upload.bytes } else { 0 };
-        let all: u64 = self.uploads.all.values().map(arriving).sum();
-        let failed = (all.saturating_add(call.bytes) > IMAGES).then_some(OUT_OF_MEMORY);
-        self.expect(request, To::Image { sha256: call.sha256, image: Vec::new() }, call.bytes, failed);
+        let held = self.session.images.hold(call.bytes);
+        let failed = held.as_ref().err().copied();
+        let to = To::Image { sha256: call.sha256, image: Vec::new(), held: held.ok() };
+        self.expect(request, to, call.bytes, failed);
         Ok(None)
     }
 
@@ -108,6 +106,10 @@ impl Serving {
             .all
             .remove(&chunk.id)
             .ok_or_else(|| format!("a chunk came for the request {}, which expects none", chunk.id))?;
+        let of = (upload.request.op, upload.request.lane.number);
+        if of != (chunk.op, chunk.envelope.lane) {
+            return Err(format!("a chunk came for the request {} of another operation or lane", chunk.id));
+        }
         let length = chunk.length as u64;
         if length == 0 || length > (upload.bytes - upload.done).min(MAX_CHUNK as u64) {
             return Err(format!(
@@ -203,7 +205,8 @@ impl Serving {
             return Ok(());
         }
         match to {
-            To::Image { sha256, image } => self.session.later(&request.clone(), move |session| {
+            To::Image { sha256, image, held } => self.session.later(&request.clone(), move |session| {
+                let _held = held;
                 if !crate::cache::is(&image, &sha256) {
                     return Err(INVALID_IMAGE);
                 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, PoisonError};
 use std::time::Instant;
 
 use hip_protocol::calls::LaneEnd;
-use hip_protocol::envelope::Envelope;
+use hip_protocol::envelope::{Envelope, LANES};
 use hip_transport::Reader;
 
 use super::target::Targets;
@@ -157,14 +157,14 @@ impl Connection {
     /// A lane for a thread. It begins with device 0.
     ///
     /// # Errors
-    /// More threads use HIP than a message can number.
+    /// More threads use HIP than a worker serves.
     pub fn sit(&self) -> Outcome<Desk> {
         let mut inbox = lock(&self.inbox);
         let free = inbox.lanes.iter().position(|lane| !lane.taken).unwrap_or_else(|| {
             inbox.lanes.push(Lane::default());
             inbox.lanes.len() - 1
         });
-        let number = u16::try_from(free).map_err(|_| HipError::OUT_OF_MEMORY)?;
+        let number = u16::try_from(free).ok().filter(|number| *number < LANES).ok_or(HipError::OUT_OF_MEMORY)?;
         let lane = inbox.lanes.get_mut(free).ok_or(HipError::OUT_OF_MEMORY)?;
         lane.taken = true;
         lane.awaited = None;

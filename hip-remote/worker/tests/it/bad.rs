@@ -61,6 +61,28 @@ fn a_client_that_breaks_the_protocol_is_told_and_no_other_is_touched() {
                 let _ = client.chunk(ModuleImage::OP, id, &[0; 200]);
             }),
         ),
+        (
+            "another operation or lane",
+            Box::new(move |client| {
+                let id = upload(client);
+                let _ = client.chunk(ModuleImage::OP, id, &[0; 10]);
+            }),
+        ),
+        (
+            "another operation or lane",
+            Box::new(move |client| {
+                let id = upload(client);
+                client.lane = 1;
+                let _ = client.chunk(HostToDevice::OP, id, &[0; 10]);
+            }),
+        ),
+        (
+            "the lane 4096",
+            Box::new(|client| {
+                client.lane = 4096;
+                client.send(Ping {}, 0, &[]);
+            }),
+        ),
     ];
     for (words, send) in cases {
         let mut client = worker.client();

@@ -56,11 +56,14 @@ fn rows_with_gaps_are_copied_and_set_without_the_gaps() {
         pointer: pointer + 700,
         pitch: 1000,
         value: 0x1234,
-        element: 2,
-        width: 50,
+        element: 1,
+        width: 100,
         height: 64,
         stream: 0,
     });
+    let wide = Memset { pointer, pitch: 1000, value: 0x1234, element: 2, width: 50, height: 1, stream: 0 };
+    assert_eq!(client.call(Memset { height: 64, ..wide }), Err(Failed::Now(INVALID_VALUE)));
+    client.one_way(Memset { pointer: pointer + 800, ..wide });
     let id = client.send(DeviceToHost { pointer, pitch: 1000, width: 600, height: 64, stream: 0 }, 0, &[]);
     client.reply::<DeviceToHost>(id).unwrap();
     assert!(client.chunks[&id] == rows);
@@ -68,9 +71,11 @@ fn rows_with_gaps_are_copied_and_set_without_the_gaps() {
     for (row, expected) in all.chunks(1000).zip(rows.chunks(600)) {
         assert_eq!(&row[..600], expected);
         assert_eq!(&row[600..700], [7; 100]);
-        assert_eq!(&row[700..800], [0x34, 0x12].repeat(50));
-        assert_eq!(&row[800..], [7; 200]);
+        assert_eq!(&row[700..800], [0x34; 100]);
+        assert_eq!(&row[900..], [7; 100]);
     }
+    assert_eq!(all[800..900], [0x34, 0x12].repeat(50));
+    assert_eq!(all[1800..1900], [7; 100]);
     let other = client.malloc(600 * 64);
     let call = DeviceToDevice {
         to: other,
