@@ -54,6 +54,11 @@ static hipError_t step(const std::string& name, std::istream& in, std::ostream& 
         increment<<<1, 1>>>(nullptr, 0);
         return hipPeekAtLastError();
     }
+    if (name == "fault") {
+        increment<<<1, 1>>>((uint32_t*)16, 1);
+        return hipPeekAtLastError();
+    }
+    if (name == "reset") return hipDeviceReset();
     if (name == "sync") return hipDeviceSynchronize();
     if (name == "last") return hipGetLastError();
     if (name == "stream") {

@@ -3,7 +3,7 @@
 use std::io::{IoSlice, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread::{JoinHandle, scope, spawn};
 use std::time::{Duration, Instant};
 
@@ -156,6 +156,19 @@ fn a_message_that_is_cut_is_an_error_and_no_end() {
         let Err(Error::Failed(sentence)) = all else { panic!("{cut} bytes: {all:?}") };
         assert!(sentence.contains("within a message"), "{sentence}");
     }
+}
+
+#[test]
+fn a_unix_socket_whose_queue_is_full_is_given_up_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("worker");
+    let listener = UnixListener::bind(&path).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let _waits = UnixStream::connect(&path).unwrap();
+    let address = Address::parse(&format!("unix:{}", path.display())).unwrap();
+    let begin = Instant::now();
+    assert!(connect(&address, None, Duration::from_millis(100)).is_err());
+    assert!(begin.elapsed() < TIME);
 }
 
 #[test]

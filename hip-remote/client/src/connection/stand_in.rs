@@ -226,7 +226,7 @@ fn a_worker_that_closes_says_why_to_all_who_wait() {
     let (connection, worker) = with(|mut worker| {
         worker.expect::<StreamSync>();
         worker.expect::<StreamSync>();
-        worker.send(Close::OP, 0, Envelope::default(), &(), b"the machine is switched off");
+        worker.send(Close::OP, 0, Envelope::default(), &(), b"the machine is\x1b switched off");
     });
     thread::scope(|scope| {
         for _ in 0..2 {

@@ -100,6 +100,16 @@ fn real_thread_that_waits_stalls_no_other() {
 }
 
 #[test]
+fn real_reset_that_tells_an_error_has_freed_all() {
+    let worker = Worker::start();
+    let mut steps = Steps::on(&worker.unix());
+    assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
+    assert_eq!(steps.ask("fault"), "hipSuccess");
+    assert_eq!(steps.ask("reset"), "hipErrorIllegalAddress");
+    assert_eq!(steps.ask("free"), "hipErrorInvalidValue");
+}
+
+#[test]
 fn real_fork_does_not_wait_for_a_worker_that_says_nothing() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut steps = Steps::on(&silent.local_addr().unwrap().to_string());
