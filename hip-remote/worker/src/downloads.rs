@@ -14,10 +14,9 @@ use crate::hip::{NOT_READY, OUT_OF_MEMORY, Status};
 use crate::locked::locked;
 use crate::rows::Rows;
 use crate::session::{Request, Session};
-use crate::staging::{LEAST, Piece};
+use crate::staging::{Piece, length};
 
-/// The most bytes of pinned memory that the list may hold. A client bounds itself to an eighth of it, and counts
-/// [`LEAST`] bytes at least for each copy.
+/// The most bytes of pinned memory that the list may hold. A client bounds its bytes to an eighth of it.
 const MOST: usize = 256 * 1024 * 1024;
 
 /// How many chunks of one copy are in pinned memory: the next is copied while one is sent.
@@ -146,7 +145,7 @@ impl Downloads {
     ) -> Result<(), Status> {
         let bytes = usize::try_from(rows.bytes()).map_err(|_| OUT_OF_MEMORY)?;
         let mut list = locked(&self.list);
-        if list.pinned.saturating_add(bytes.max(LEAST)) > MOST {
+        if list.pinned + length(bytes) > MOST {
             return Err(OUT_OF_MEMORY);
         }
         let part = Part::begin(session, &rows, 0, bytes, stream)?;

@@ -16,6 +16,7 @@
 mod log;
 
 mod arguments;
+mod batches;
 mod budget;
 mod cache;
 mod client;
@@ -35,7 +36,6 @@ mod metrics;
 mod modules;
 mod output;
 mod releases;
-mod ring;
 mod rows;
 mod serving;
 mod session;

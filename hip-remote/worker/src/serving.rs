@@ -64,7 +64,7 @@ impl Serving {
     pub fn new(session: Arc<Session>, window: usize) -> Self {
         Self {
             session,
-            uploads: Uploads::default(),
+            uploads: Uploads::new(window),
             out: Vec::new(),
             window,
             violation: None,

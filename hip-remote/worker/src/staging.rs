@@ -1,4 +1,4 @@
-//! Pinned memory for copies to the client. Pinning costs more than a small copy, so that memory is used again.
+//! Pinned memory for copies. Pinning costs more than a small copy, so that memory is used again.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
@@ -8,9 +8,14 @@ use crate::locked::locked;
 use crate::releases::Releases;
 
 /// The smallest piece.
-pub const LEAST: usize = 4096;
+const LEAST: usize = 4096;
 /// How many bytes are kept for later copies.
-const KEPT: usize = 64 * 1024 * 1024;
+const KEPT: usize = 256 * 1024 * 1024;
+
+/// The length of a piece for so many bytes.
+pub fn length(bytes: usize) -> usize {
+    bytes.next_power_of_two().max(LEAST)
+}
 
 #[derive(Debug)]
 pub struct Staging {
@@ -34,7 +39,7 @@ impl Staging {
     /// # Errors
     /// The library has no more pinned memory.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Result<Piece, Status> {
-        let length = bytes.next_power_of_two().max(LEAST);
+        let length = length(bytes);
         let kept = {
             let mut free = locked(&self.free);
             let at = free.iter().rposition(|pinned| pinned.length() == length);

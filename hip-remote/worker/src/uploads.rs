@@ -9,10 +9,10 @@ use hip_protocol::envelope::Envelope;
 use hip_protocol::message::{self, MAX_CHUNK};
 use hip_transport::{Message, Reader};
 
+use crate::batches::{Batches, UnderWay};
 use crate::hip::{INVALID_IMAGE, NOT_READY, Status};
 use crate::images::Held;
 use crate::modules::load;
-use crate::ring::{Ring, UnderWay};
 use crate::rows::Rows;
 use crate::serving::Serving;
 use crate::session::{Answer, Request, Session};
@@ -35,26 +35,22 @@ struct Upload {
 }
 
 /// What arrives at present, by the requests' ids.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Uploads {
     all: HashMap<u32, Upload>,
-    ring: Option<Ring>,
+    batches: Batches,
     under_way: UnderWay,
 }
 
 impl Uploads {
-    /// Ends the batch of copies that is open, as before its stream is destroyed.
-    pub fn close(&mut self, session: &Session) {
-        if let Some(ring) = &mut self.ring {
-            ring.close(session);
-        }
+    pub fn new(window: usize) -> Self {
+        let under_way = UnderWay::default();
+        Self { all: HashMap::new(), batches: Batches::new(window, &under_way), under_way }
     }
 
-    fn ring(&mut self, session: &Arc<Session>, window: usize) -> Result<&mut Ring, Status> {
-        match &mut self.ring {
-            Some(ring) => Ok(ring),
-            none => Ok(none.insert(Ring::new(session, window, &self.under_way)?)),
-        }
+    /// Ends the batches of copies that are open, as before a stream is destroyed.
+    pub fn close(&mut self, session: &Session) {
+        self.batches.forget(session);
     }
 }
 
@@ -164,21 +160,21 @@ impl Serving {
         // Another thread of the client may have freed the memory or destroyed the stream.
         let found = self.check(rows).and_then(|()| self.stream(request, stream));
         let session = Arc::clone(&self.session);
-        let window = self.window;
-        let (found, ring) = match found.and_then(|found| Ok((found, self.uploads.ring(&session, window)?))) {
-            Ok(found) => found,
+        let batches = &mut self.uploads.batches;
+        let placed = found.and_then(|found| Ok((found, batches.place(&session, found, length)?)));
+        let (found, (bytes, address)) = match placed {
+            Ok(placed) => placed,
             Err(status) => {
                 reader.skip(length).map_err(|error| error.to_string())?;
                 self.credit(length as u64);
                 return Ok(Err(status));
             }
         };
-        let place = ring.place(&session, found, length);
-        reader.read_exact(ring.bytes_mut(place.clone())).map_err(|error| error.to_string())?;
+        reader.read_exact(bytes).map_err(|error| error.to_string())?;
         let copy = || {
             session.use_device(found.0)?;
             rows.parts(begin, length).try_for_each(|part| {
-                let from = ring.address(place.start + part.offset);
+                let from = address + part.offset as u64;
                 if part.height == 1 {
                     return session.hip.copy(part.pointer, from, part.width, found.1);
                 }
@@ -187,7 +183,7 @@ impl Serving {
             })
         };
         let copied = copy();
-        ring.enqueued(&session);
+        self.uploads.batches.enqueued(&session);
         Ok(copied)
     }
 

@@ -164,7 +164,8 @@ impl Connection {
             inbox.lanes.push(Lane::default());
             inbox.lanes.len() - 1
         });
-        let number = u16::try_from(free).ok().filter(|number| *number < LANES).ok_or(HipError::OUT_OF_MEMORY)?;
+        let number =
+            u16::try_from(free).ok().filter(|number| *number < LANES).ok_or(HipError::OUT_OF_MEMORY)?;
         let lane = inbox.lanes.get_mut(free).ok_or(HipError::OUT_OF_MEMORY)?;
         lane.taken = true;
         lane.awaited = None;

@@ -284,6 +284,31 @@ fn a_reply_waits_for_nothing_that_is_still_to_come() {
 }
 
 #[test]
+fn a_stream_that_stands_still_keeps_no_other_streams_credit() {
+    let worker = Worker::start(&[], &[("TEST_GPU_SLOW_MS", "2000")]);
+    let mut client = worker.client();
+    let (small, large) = (client.malloc(64), client.malloc(1 << 20));
+    let [slow, quick] = [0; 2].map(|_| client.call(StreamCreate { flags: 1, priority: 0 }).unwrap().stream);
+    launch_on(&mut client, slow);
+    let begun = Instant::now();
+    client.upload(to(small, 64, slow), NO_REPLY, &[1; 64], MAX_CHUNK);
+    let bytes = pattern(1 << 20);
+    let mut sent = 64;
+    for _ in 0..32 {
+        sent += bytes.len() as u64;
+        while sent > client.welcome.unwrap().window + client.credit {
+            client.call(Ping {}).unwrap();
+        }
+        let id = client.upload(to(large, 1 << 20, quick), 0, &bytes, MAX_CHUNK);
+        client.reply::<HostToDevice>(id).unwrap();
+    }
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    let id = client.one_way(from(small, 64, slow));
+    client.sync(slow).unwrap();
+    assert_eq!(client.chunks[&id], [1; 64]);
+}
+
+#[test]
 fn events_measure_and_order_streams() {
     let worker = Worker::start(&[], &[]);
     let mut client = worker.client();
