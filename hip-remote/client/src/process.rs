@@ -106,7 +106,6 @@ fn connect(first: usize) -> Outcome<(usize, Arc<Session>)> {
         HipError::NO_DEVICE
     })?;
     let mut error = HipError::NO_DEVICE;
-    let mut refusals = Vec::new();
     for step in 0..settings.workers.len() {
         let number = (first + step) % settings.workers.len().max(1);
         let Some(worker) = settings.workers.get(number) else { continue };
@@ -117,12 +116,9 @@ fn connect(first: usize) -> Outcome<(usize, Arc<Session>)> {
                 }
                 return Ok((number, Arc::new(Session::new(connection, welcome))));
             }
-            Err(NoWorker::Unreachable(why)) => refusals.push(why),
+            Err(NoWorker::Unreachable(why)) => say(&why),
             Err(NoWorker::Hip(failure)) => error = failure,
         }
-    }
-    for why in refusals {
-        say(&why);
     }
     Err(error)
 }

@@ -42,7 +42,9 @@ impl Header {
         let [m0, m1, m2, m3, v0, v1, o0, o1, i0, i1, i2, i3, l0, l1, l2, l3] = *bytes;
         let magic = u32::from_le_bytes([m0, m1, m2, m3]);
         if magic != MAGIC {
-            return Err(Malformed(format!("a message begins with {magic:#010x} in place of {MAGIC:#010x}")));
+            return Err(Malformed(format!(
+                "a message begins with {magic:#010x} in place of {MAGIC:#010x}, so that another program is there"
+            )));
         }
         let header = Self {
             version: u16::from_le_bytes([v0, v1]),

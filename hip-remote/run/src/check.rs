@@ -21,9 +21,11 @@ pub(crate) fn workers(addresses: &[Address], key: Option<&ClientKey>) -> Result<
     for address in addresses {
         match worker(address, key) {
             Ok(text) => {
-                std::io::stdout()
-                    .write_all(text.as_bytes())
-                    .map_err(|why| format!("the output broke: {why}"))?;
+                match std::io::stdout().write_all(text.as_bytes()) {
+                    // Its reader has what it wants.
+                    Err(why) if why.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+                    written => written.map_err(|why| format!("the output broke: {why}"))?,
+                }
             }
             Err(why) => failures.push(why.to_string()),
         }

@@ -28,6 +28,12 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(why) => {
             let _ = why.print();
+            if why.kind() == clap::error::ErrorKind::UnknownArgument {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "rocworker-hip-run: -- belongs before the program: … -- ./program"
+                );
+            }
             return ExitCode::from(if why.use_stderr() { Failure::OWN } else { 0 });
         }
     };

@@ -16,11 +16,12 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     pub(crate) fn beside(executable: &Path) -> Result<Self, String> {
         let folder = executable.parent().and_then(Path::parent).unwrap_or(Path::new("/")).to_owned();
-        let newest = folder.join("lib/libamdhip64.so");
-        if !newest.exists() {
+        let names = ["libamdhip64.so".to_owned()].into_iter().chain(Release::ALL.map(Release::soname));
+        // Without ours the loader would take another library of this name.
+        if let Some(missing) = names.map(|name| folder.join("lib").join(name)).find(|path| !path.exists()) {
             return Err(format!(
                 "{} is missing: keep bin and lib as cargo xtask hip-remote makes them",
-                newest.display()
+                missing.display()
             ));
         }
         Ok(Self { folder })
@@ -88,7 +89,13 @@ mod tests {
 
     #[test]
     fn a_folder_without_libraries_is_refused_by_the_missing_file() {
-        let sentence = Surroundings::beside(Path::new("/none/bin/run")).unwrap_err();
-        assert!(sentence.contains("/none/lib/libamdhip64.so is missing"), "{sentence}");
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("lib")).unwrap();
+        for name in ["libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"] {
+            let sentence = Surroundings::beside(&folder.path().join("bin/run")).unwrap_err();
+            assert!(sentence.contains(&format!("lib/{name} is missing")), "{sentence}");
+            std::fs::write(folder.path().join("lib").join(name), "").unwrap();
+        }
+        assert!(Surroundings::beside(&folder.path().join("bin/run")).is_ok());
     }
 }

@@ -24,6 +24,9 @@ impl Address {
     pub fn parse(text: &str) -> Result<Self, String> {
         // A host of this name would be written as a socket.
         let text = if text == "unix" { "unix:" } else { text };
+        if let Some((scheme, _)) = text.split_once("://") {
+            return Err(format!("{text:?} is a URL: leave {scheme}:// out, and write HOST:{PORT}"));
+        }
         if let Some(path) = text.strip_prefix("unix:") {
             if !path.starts_with('/') {
                 return Err(format!("{text:?} needs an absolute path: unix:/run/rocworker/hip.sock"));
@@ -112,7 +115,7 @@ mod tests {
             ("", "names no host"),
             (":1", "names no host"),
             ("a b", "names no host"),
-            ("http://a", "needs a port"),
+            ("http://a:1", "leave http:// out"),
             ("a:", "needs a port"),
             ("a:0", "needs a port"),
             ("a:65536", "needs a port"),

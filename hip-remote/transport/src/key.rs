@@ -121,16 +121,16 @@ fn read(path: &Path) -> Result<String, String> {
     let failed = |why: std::io::Error| format!("The key {} cannot be read: {why}", path.display());
     let file = File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode();
-    // A group may read: Kubernetes gives a secret's files to the group of the pod (fsGroup).
-    if mode & 0o027 != 0 {
+    let mut text = String::new();
+    file.take(MOST).read_to_string(&mut text).map_err(failed)?;
+    // No other file's mode matters: its caller says that it is no key. A group may read: Kubernetes gives a secret's files to the group of the pod (fsGroup).
+    if mode & 0o027 != 0 && [WORKER, CLIENT].iter().any(|kind| text.starts_with(kind)) {
         return Err(format!(
             "The key {} has the mode {:04o}, so that others may read or change it: run chmod 600 on it",
             path.display(),
             mode & 0o7777
         ));
     }
-    let mut text = String::new();
-    file.take(MOST).read_to_string(&mut text).map_err(failed)?;
     Ok(text)
 }
 
@@ -228,6 +228,10 @@ mod tests {
             let sentence = ClientKey::read(&path).unwrap_err();
             assert!(sentence.contains(says) && sentence.contains("a.key"), "{sentence}");
         }
+        std::fs::write(folder.path().join("README"), "Read me.\n").unwrap();
+        std::fs::set_permissions(folder.path().join("README"), PermissionsExt::from_mode(0o644)).unwrap();
+        assert!(ClientKey::read(&folder.path().join("README")).unwrap_err().contains("README is no key"));
+        assert!(ClientKey::read(folder.path()).unwrap_err().contains("cannot be read: Is a directory"));
         assert!(ClientKey::read(&folder.path().join("none")).unwrap_err().contains("none cannot be read"));
     }
 

@@ -209,7 +209,14 @@ impl Hands<'_> {
                     "{peer} refused TLS ({alert:?}): does it use the client.key that was made with our worker.key?"
                 )
             }
-            (_, std::io::ErrorKind::UnexpectedEof) => format!("{peer} closed the connection while TLS began"),
+            (Some(rustls::Error::InvalidMessage(_)), _) => {
+                format!(
+                    "{peer} does not speak TLS, as workers and their clients do: another program is there"
+                )
+            }
+            (_, std::io::ErrorKind::UnexpectedEof) => {
+                format!("{peer} closed the connection while TLS began: perhaps it has another key")
+            }
             _ => format!("TLS with {peer} did not begin: {why}"),
         })
     }

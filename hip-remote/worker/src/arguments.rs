@@ -33,10 +33,10 @@ pub struct Serve {
     /// Listen on this port [default: 50051]
     #[arg(short, long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Listen on this address, with or without a port [default: 127.0.0.1]
+    /// Listen on this address, with or without a port; it may be given several times [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub listen: Vec<Listen>,
-    /// Listen on a Unix socket too; its permissions say who may connect
+    /// Listen on a Unix socket, and on TCP only with --listen or --port; its permissions say who may connect
     #[arg(long, value_name = "PATH")]
     pub unix: Option<PathBuf>,
     /// The worker's key: clients beyond this machine must have the one that was made with it
@@ -45,16 +45,16 @@ pub struct Serve {
     /// How many clients are served at the same time
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     pub clients: u32,
-    /// The most memory that a client may allocate on each GPU, such as 8GiB [default: as much as there is]
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    /// The most memory that a client may allocate on each GPU: 1MiB or more, such as 8GiB [default: as much as there is]
+    #[arg(long, value_name = "BYTES", value_parser = memory)]
     pub memory: Option<u64>,
     /// How many GPUs each client gets [default: all; one where the policy says `sharing: exclusive`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub gpus: Option<u32>,
-    /// How many bytes of a client's copies may be under way: more for a slower network
+    /// How many bytes of a client's copies may be under way, 2MiB to 1GiB: more for a slower network
     #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = window)]
     pub in_flight: u64,
-    /// After how many seconds without a message a client is taken for dead
+    /// After how many seconds without a message a client is taken for dead; clients give a worker 8 s
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     pub silence: u32,
     /// After how many seconds of one wait for a GPU its client is ended [default: never]
@@ -63,8 +63,9 @@ pub struct Serve {
     /// The HIP library [default: libamdhip64 of this machine, release 7, 6 or 5]
     #[arg(long, value_name = "PATH")]
     pub hip_library: Option<PathBuf>,
-    /// Where code objects are kept for the next load
-    #[arg(long, value_name = "DIR", default_value = "/var/cache/rocworker-hip")]
+    /// Where code objects are kept for the next load [default: /var/cache/rocworker-hip; ~/.cache/rocworker-hip if not root]
+    #[arg(long, value_name = "DIR", default_value_os_t = cache())]
+    #[arg(hide_default_value = true)]
     pub cache: PathBuf,
     /// The most bytes of code objects that are kept
     #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = bytes)]
@@ -75,6 +76,9 @@ pub struct Serve {
     /// Serve the client whose connection is the standard input; the worker itself starts such processes
     #[arg(long, hide = true)]
     pub serve_one: bool,
+    /// Open the HIP library and say what is wrong with it; the worker itself starts such a process
+    #[arg(long, hide = true)]
+    pub try_library: bool,
 }
 
 /// An address with a port, or without one.
@@ -86,7 +90,17 @@ pub struct Listen {
 
 impl Serve {
     /// The addresses to listen on.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
+    ///
+    /// # Errors
+    /// A port was named that no address would have.
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
+        if self.port.is_some() && !self.listen.is_empty() && self.listen.iter().all(|one| one.port.is_some())
+        {
+            return Err(
+                "each --listen has a port of its own: leave --port out, or name an address without one"
+                    .to_owned(),
+            );
+        }
         let loopback = Listen { address: Ipv4Addr::LOCALHOST.into(), port: None };
         let listen = if self.listen.is_empty() && (self.unix.is_none() || self.port.is_some()) {
             &[loopback]
@@ -94,12 +108,20 @@ impl Serve {
             self.listen.as_slice()
         };
         let port = self.port.unwrap_or(PORT);
-        listen.iter().map(|listen| SocketAddr::new(listen.address, listen.port.unwrap_or(port))).collect()
+        Ok(listen.iter().map(|listen| SocketAddr::new(listen.address, listen.port.unwrap_or(port))).collect())
     }
 
     pub fn silence(&self) -> Duration {
         Duration::from_secs(self.silence.into())
     }
+}
+
+/// Other users than root may not write to /var/cache.
+fn cache() -> PathBuf {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    let user = if rustix::process::geteuid().is_root() { None } else { own() };
+    user.unwrap_or_else(|| "/var/cache".into()).join("rocworker-hip")
 }
 
 fn address(text: &str) -> Result<Listen, String> {
@@ -128,6 +150,12 @@ fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "that is more than any machine has".to_owned())
 }
 
+/// A limit below this is one whose unit was forgotten.
+fn memory(text: &str) -> Result<u64, String> {
+    let memory = bytes(text)?;
+    if memory >= 1 << 20 { Ok(memory) } else { Err("write 1MiB or more, such as 8GiB".to_owned()) }
+}
+
 /// The smallest window lets the next chunk go while the last batch waits for its event.
 fn window(text: &str) -> Result<u64, String> {
     let range = 2 << 20..=1 << 30;
@@ -153,9 +181,14 @@ mod tests {
             ("worker --listen 0.0.0.0 --listen [::1]:9 -p 7", vec!["0.0.0.0:7", "[::1]:9"]),
             ("worker --listen [::]", vec!["[::]:50051"]),
         ] {
-            let addresses: Vec<String> = parse(line).addresses().iter().map(ToString::to_string).collect();
+            let addresses: Vec<String> =
+                parse(line).addresses().unwrap().iter().map(ToString::to_string).collect();
             assert_eq!(addresses, expected, "{line}");
         }
+        assert!(
+            parse("worker --listen 127.0.0.1:8 -p 7").addresses().is_err(),
+            "a port that nothing listens on"
+        );
     }
 
     #[test]
@@ -165,6 +198,7 @@ mod tests {
         {
             assert_eq!(bytes(text).ok(), expected, "{text}");
         }
+        assert!(memory("0").is_err() && memory("8").is_err() && memory("1MiB").is_ok());
         assert!(window("1MiB").is_err() && window("2MiB").is_ok() && window("2GiB").is_err());
     }
 }

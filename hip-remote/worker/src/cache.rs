@@ -30,13 +30,15 @@ impl Cache {
     /// Makes the folder, and clears away what writers left there that were killed. No writer may be at work.
     ///
     /// # Errors
-    /// A sentence: the folder cannot be made.
+    /// A sentence: nothing can be kept there.
     pub fn prepare(&self) -> Result<(), String> {
         let folder = &self.folder;
-        let made = fs::create_dir_all(folder).and_then(|()| self.entries(|name| name.ends_with(PART)));
-        let parts = made.map_err(|error| {
+        let part = folder.join(PART);
+        let made = fs::create_dir_all(folder).and_then(|()| fs::write(part, ""));
+        let parts = made.and_then(|()| self.entries(|name| name.ends_with(PART))).map_err(|error| {
             format!(
-                "the folder {} for code objects cannot be used: {error}; name another one by --cache",
+                "the folder {} keeps no code objects, so that each program sends its own: {error}; name another one by \
+                 --cache",
                 folder.display()
             )
         })?;

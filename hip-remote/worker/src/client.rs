@@ -4,7 +4,6 @@ use std::ffi::CString;
 use std::io::{IoSlice, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -30,9 +29,6 @@ use crate::{grant, version_1, watch};
 const HELLO: Duration = Duration::from_secs(5);
 /// How long the connection stays after the last sentence, so that the client reads it.
 const LAST: Duration = Duration::from_millis(200);
-
-/// The HIP libraries of a machine, the newest first.
-const LIBRARIES: [&str; 3] = ["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"];
 
 /// Serves the client whose connection is the standard input. The standard output is the parent's.
 ///
@@ -206,10 +202,7 @@ fn open(
         matches!(begun, Begun::Version2 { .. }),
     )?;
     let output = Output::capture()?;
-    let hip = match &options.hip_library {
-        Some(path) => Hip::open(&[path]),
-        None => Hip::open(&LIBRARIES.map(Path::new)),
-    }?;
+    let hip = Hip::open(options.hip_library.as_deref())?;
     // The library's own error says why there are none: each call of the client gets it.
     let _ = hip.init();
     let devices = hip.device_count();

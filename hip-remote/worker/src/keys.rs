@@ -11,11 +11,12 @@ use hip_transport::WorkerKey;
 /// # Errors
 /// A file is there already, or cannot be written.
 pub fn make(dir: &Path) -> Result<(), String> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .map_err(|error| format!("the folder {} cannot be made: {error}", dir.display()))?;
+    let failed = |error| format!("the folder {} cannot be made: {error}", dir.display());
+    // Others need the parents, such as /etc/rocworker.
+    if let Some(parent) = dir.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
     let key = WorkerKey::make()?;
     let (worker, client) = (dir.join("worker.key"), dir.join("client.key"));
     key.write(&worker)?;

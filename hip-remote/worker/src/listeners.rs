@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ pub enum Listener {
 /// A sentence: an address beyond this machine without a key, or one that cannot be had.
 pub fn open(options: &Serve) -> Result<Vec<Listener>, String> {
     let mut listeners = Vec::new();
-    for address in options.addresses() {
+    for address in options.addresses()? {
         if !address.ip().is_loopback() && options.key.is_none() {
             return Err(format!(
                 "whoever reaches {address} could run code on this machine's GPUs: make a key by `rocworker-hip-worker key \
@@ -54,7 +55,14 @@ fn unix(path: &Path) -> Result<Listener, String> {
                 path.display()
             ));
         }
+        // The kernel refuses connections to files of every other kind, too.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            if !fs::symlink_metadata(path).map_err(failed)?.file_type().is_socket() {
+                return Err(format!(
+                    "{} is no socket: move it away, or name another path by --unix",
+                    path.display()
+                ));
+            }
             fs::remove_file(path).map_err(failed)?
         }
         Err(_) => {}

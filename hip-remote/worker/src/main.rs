@@ -43,6 +43,7 @@ mod staging;
 mod streams;
 mod supervisor;
 mod tables;
+mod trial;
 mod uploads;
 mod version_1;
 mod watch;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Some(Command::Key { dir }) => keys::make(&dir),
         None if arguments.serve.serve_one => client::serve(&arguments.serve),
+        None if arguments.serve.try_library => trial::open(&arguments.serve),
         None => supervisor::run(&arguments.serve),
     };
     match result {

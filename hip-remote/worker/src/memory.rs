@@ -1,5 +1,7 @@
 //! Calls about memory, but for what comes from the client.
 
+use std::sync::Once;
+
 use hip_protocol::calls::*;
 
 use crate::downloads::Download;
@@ -9,6 +11,9 @@ use crate::rows::Rows;
 use crate::serving::Serving;
 use crate::session::{Answer, Request, Session};
 use crate::tables::Allocated;
+
+/// A program may ask again and again.
+static SAID: Once = Once::new();
 
 fn size(value: u64) -> Result<usize, Status> {
     usize::try_from(value).map_err(|_| INVALID_VALUE)
@@ -21,7 +26,14 @@ impl Session {
     /// The client has as much as it may, or the library has no more.
     pub fn malloc(&self, device: i32, bytes: u64) -> Result<Allocation, Status> {
         locked(&self.tables).has_room()?;
-        self.budget.take(device, bytes)?;
+        self.budget.take(device, bytes).inspect_err(|_| {
+            SAID.call_once(|| {
+                log!(
+                    "a client has reached its limit of {} bytes on device {device}: --memory or its TF_GPU_MEMORY_LIMIT",
+                    self.budget.limit
+                )
+            });
+        })?;
         let allocated = size(bytes).and_then(|size| self.hip.malloc(size));
         let pointer = allocated.inspect_err(|_| self.budget.give(device, bytes))?;
         if bytes > 0 {

@@ -20,6 +20,7 @@ use crate::counters::{Counted, Report};
 use crate::grant;
 use crate::listeners::{self, Listener};
 use crate::metrics::Metrics;
+use crate::trial;
 
 /// How many connections may be there that have not said who they are. Each has a process.
 const STRANGERS: usize = 16;
@@ -63,8 +64,11 @@ pub fn run(options: &Serve) -> Result<(), String> {
     if let Some(key) = &options.key {
         hip_transport::WorkerKey::read(key)?;
     }
-    Cache::new(&options.cache, options.cache_size).prepare()?;
+    if let Err(sentence) = Cache::new(&options.cache, options.cache_size).prepare() {
+        log!("{sentence}");
+    }
     let mut listeners = listeners::open(options)?;
+    trial::run()?;
     let (mut signalled, signal) =
         UnixStream::pair().map_err(|error| format!("the worker cannot begin: {error}"))?;
     for number in [SIGTERM, SIGINT] {

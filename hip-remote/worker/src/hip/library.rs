@@ -9,6 +9,9 @@ use hip_abi::properties::Layout;
 
 use super::{MEMCPY_DEFAULT, Status};
 
+/// The HIP libraries of a machine, the newest first.
+const LIBRARIES: [&str; 3] = ["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"];
+
 /// The longest properties of any release are shorter.
 const PROPERTIES: usize = 4096;
 
@@ -131,11 +134,12 @@ pub fn flush_output() {
 }
 
 impl Hip {
-    /// Opens the first library that can be opened.
+    /// Opens the named library, or else the first of the machine's that can be opened.
     ///
     /// # Errors
     /// None can be opened, or one lacks a function.
-    pub fn open(candidates: &[&Path]) -> Result<Self, String> {
+    pub fn open(named: Option<&Path>) -> Result<Self, String> {
+        let candidates = named.map_or_else(|| LIBRARIES.map(Path::new).to_vec(), |path| vec![path]);
         let mut why = String::new();
         for path in candidates {
             let name =

@@ -187,6 +187,7 @@ fn a_client_gets_no_more_memory_than_it_may() {
     assert_eq!(client.call(Malloc { bytes: u64::MAX }), Err(Failed::Now(OUT_OF_MEMORY)));
     let pointer = client.malloc(1 << 20);
     assert_eq!(client.call(Malloc { bytes: 1 }), Err(Failed::Now(OUT_OF_MEMORY)));
+    worker.logs("limit of 1048576 bytes on device 0: --memory");
     let memory = client.call(MemoryInfo {}).unwrap();
     assert_eq!((memory.free, memory.total), (0, 1 << 20));
     client.one_way(Free { pointer });

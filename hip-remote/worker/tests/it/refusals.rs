@@ -24,6 +24,53 @@ fn beyond_loopback_a_worker_does_not_listen_without_a_key() {
     assert!(!output.status.success() && said.contains("rocworker-hip-worker key"), "{said}");
 }
 
+/// What a worker says that does not start.
+fn refused(options: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let output = program().args(options).arg("--cache").arg(folder.path()).output().unwrap();
+    assert!(!output.status.success(), "{options:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_file_that_is_no_socket_stays_where_a_worker_is_to_listen() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, link) = (folder.path().join("thesis"), folder.path().join("link"));
+    std::fs::write(&file, "years of work").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    for path in [&file, &link] {
+        assert!(refused(&["--unix", path.to_str().unwrap()]).contains("is no socket"));
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "years of work");
+    }
+}
+
+#[test]
+fn a_worker_whose_library_serves_no_client_does_not_start() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    for (library, says) in [("none", "none"), (readme, "invalid ELF header"), ("libm.so.6", "has no hipInit")]
+    {
+        let said = refused(&["-p", "0", "--hip-library", library]);
+        assert!(said.contains(says) && said.contains("does not start"), "{said}");
+    }
+}
+
+#[test]
+fn a_worker_that_finds_too_few_devices_says_so_when_it_starts() {
+    Worker::start(&[], &[("TEST_GPU_DEVICES", "0")]).logs("finds no device");
+    Worker::start(&["--gpus", "9"], &[]).logs("--gpus asks for 9, and the HIP library finds 1");
+}
+
+#[test]
+fn a_keys_folder_is_closed_and_those_above_it_are_not() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("a/b");
+    assert!(program().arg("key").arg(&made).status().unwrap().success());
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&made), 0o700);
+    assert_ne!(mode(&folder.path().join("a")), 0o700);
+}
+
 #[test]
 fn a_client_with_the_key_is_served_and_one_without_is_told() {
     let folder = tempfile::tempdir().unwrap();
