@@ -206,8 +206,46 @@ pub fn configurations<T>(use_them: impl FnOnce(&mut Vec<Configuration>) -> Outco
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
+    use std::os::unix::net::UnixListener;
+
+    use hip_protocol::calls;
+
     use super::*;
+    use crate::connection::stand_in;
+    use crate::copies::{Copy, DEVICE_TO_HOST};
     use crate::release::tests::each;
+    use crate::{host_memory, memory};
+
+    #[test]
+    fn a_worker_lost_while_it_frees_the_last_memory_is_lost_for_good() {
+        const POINTER: u64 = 0x2346_0000_0000;
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+        let worker = stand_in::listen(&first, |mut worker| {
+            let malloc = worker.expect::<calls::Malloc>();
+            worker.reply(&malloc, &calls::Allocation { pointer: POINTER });
+            worker.expect::<calls::DeviceToHost>();
+            worker.expect::<calls::Free>();
+            worker.expect::<calls::DeviceSync>();
+        });
+        let other = UnixListener::bind(&second).unwrap();
+        other.set_nonblocking(true).unwrap();
+        let both = format!("unix:{},unix:{}", first.display(), second.display());
+        // SAFETY: no other test of this process looks at its environment by C.
+        unsafe { std::env::set_var("ROCWORKER_HIP_REMOTE", both) };
+        let mut pinned = [0u8; 16];
+        let to = pinned.as_mut_ptr() as usize;
+        host_memory::register(to, 16, 0).unwrap();
+        assert_eq!(seated(|seat| memory::allocate(seat, 16)), Ok(POINTER));
+        let copy = Copy::flat(to, POINTER as usize, 16, DEVICE_TO_HOST, 0, false);
+        seated(|seat| copy.make(seat)).unwrap();
+        assert_eq!(seated(|seat| memory::free(seat, POINTER)), Err(HipError::LOST));
+        assert_eq!(seated(|seat| memory::allocate(seat, 16)), Err(HipError::LOST));
+        assert_eq!(other.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+        worker.join().unwrap();
+        host_memory::unregister(to).unwrap();
+    }
 
     #[test]
     fn a_success_takes_the_last_error_away_until_rocm_7() {

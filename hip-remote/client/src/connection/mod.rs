@@ -9,7 +9,7 @@ mod outbox;
 mod receive;
 mod rows;
 #[cfg(test)]
-mod stand_in;
+pub(crate) mod stand_in;
 mod target;
 mod transfer;
 mod watch;

@@ -2,6 +2,7 @@
 
 use std::io::IoSlice;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ use crate::error::HipError;
 const WINDOW: u64 = 5000;
 
 /// A worker's side of a connection that has begun.
-struct Worker {
+pub(crate) struct Worker {
     reader: Reader,
     writer: Writer,
 }
@@ -36,7 +37,7 @@ impl Worker {
     }
 
     /// The next message, which must be this call.
-    fn expect<C: Call>(&mut self) -> Message {
+    pub(crate) fn expect<C: Call>(&mut self) -> Message {
         let (message, _) = self.take();
         assert_eq!(message.op, C::OP, "{message:?}");
         message
@@ -48,7 +49,7 @@ impl Worker {
         self.writer.write(&mut [IoSlice::new(&bytes)]).unwrap();
     }
 
-    fn reply(&mut self, to: &Message, fields: &impl Field) {
+    pub(crate) fn reply(&mut self, to: &Message, fields: &impl Field) {
         let envelope = Envelope { lane: to.envelope.lane, ..Envelope::default() };
         self.send(to.op, to.id, envelope, fields, &[]);
     }
@@ -58,21 +59,29 @@ impl Worker {
     }
 }
 
-/// Connects to a worker that says welcome and then does what the test wants.
-fn with<T: Send + 'static>(
+/// A worker that says welcome and then does what the test wants.
+pub(crate) fn listen<T: Send + 'static>(
+    path: &Path,
     act: impl FnOnce(Worker) -> T + Send + 'static,
-) -> (Arc<Connection>, JoinHandle<T>) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("worker");
-    let listener = UnixListener::bind(&path).unwrap();
-    let worker = thread::spawn(move || {
+) -> JoinHandle<T> {
+    let listener = UnixListener::bind(path).unwrap();
+    thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         let (reader, writer) = hip_transport::accept(stream.into(), None, Duration::from_secs(5)).unwrap();
         let mut worker = Worker { reader, writer };
         let hello = worker.expect::<Hello>();
         worker.reply(&hello, &Welcome { window: WINDOW, driver: 1, runtime: 2, devices: 1 });
         act(worker)
-    });
+    })
+}
+
+/// Connects to such a worker.
+fn with<T: Send + 'static>(
+    act: impl FnOnce(Worker) -> T + Send + 'static,
+) -> (Arc<Connection>, JoinHandle<T>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("worker");
+    let worker = listen(&path, act);
     let address = Address::parse(&format!("unix:{}", path.display())).unwrap();
     let (connection, welcome) = open(&address, None, 0).unwrap();
     assert_eq!(welcome.runtime, 2);
