@@ -162,6 +162,41 @@ fn the_failure_of_a_one_way_call_comes_with_the_next_reply_of_its_lane() {
 }
 
 #[test]
+fn a_thread_that_ended_leaves_no_failure_and_no_device_to_the_next_on_its_lane() {
+    let worker = Worker::start(&[], &[("TEST_GPU_DEVICES", "2")]);
+    let mut client = worker.client();
+    let before = client.call(MemoryInfo {}).unwrap();
+    client.one_way(SetDevice { device: 1 });
+    client.one_way(Free { pointer: 12345 });
+    client.one_way(LaneEnd {});
+    client.sync(0).unwrap();
+    client.malloc(1 << 20);
+    assert_eq!(client.call(MemoryInfo {}).unwrap().free, before.free - (1 << 20));
+    client.lane = 1;
+    assert_eq!(client.call(SetDevice { device: 1 }), Ok(()));
+    assert_eq!(client.call(MemoryInfo {}).unwrap().free, before.free);
+}
+
+#[test]
+fn a_copy_that_nobody_waits_for_and_that_fails_is_named() {
+    let worker = Worker::start(&[], &[]);
+    let mut client = worker.client();
+    let id = client.one_way(from(4096, 1, 0));
+    assert_eq!(client.sync(0), Err(Failed::Earlier(INVALID_POINTER)));
+    assert_eq!(client.failed, [id]);
+    client.sync(0).unwrap();
+}
+
+#[test]
+fn a_worker_says_every_two_seconds_that_it_lives() {
+    let worker = Worker::start(&[], &[]);
+    let mut client = worker.client();
+    std::thread::sleep(Duration::from_millis(5500));
+    client.call(Ping {}).unwrap();
+    assert!((2..=3).contains(&client.beats), "{}", client.beats);
+}
+
+#[test]
 fn each_lane_has_its_device_and_its_stream() {
     let worker = Worker::start(&[], &[("TEST_GPU_DEVICES", "2")]);
     let mut client = worker.client();

@@ -22,6 +22,10 @@ pub struct Client {
     /// What came of each request's chunks.
     pub chunks: HashMap<u32, Vec<u8>>,
     pub credit: u64,
+    /// Messages that say only that the worker lives.
+    pub beats: u32,
+    /// One-way copies that failed.
+    pub failed: Vec<u32>,
     pub printed: Vec<u8>,
     pub welcome: Option<Welcome>,
 }
@@ -45,6 +49,8 @@ impl Client {
             next: 0,
             chunks: HashMap::new(),
             credit: 0,
+            beats: 0,
+            failed: Vec::new(),
             printed: Vec::new(),
             welcome: None,
         }
@@ -114,10 +120,16 @@ impl Client {
             let payload = self.reader.bytes(message.length).map_err(|error| error.to_string())?.to_vec();
             match message.op {
                 Close::OP => return Err(String::from_utf8(payload).unwrap()),
-                Credit::OP => self.credit += message::fields::<Credit>(Credit::OP, &payload).unwrap().0.bytes,
+                Credit::OP => match message::fields::<Credit>(Credit::OP, &payload).unwrap().0.bytes {
+                    0 => self.beats += 1,
+                    bytes => self.credit += bytes,
+                },
                 Output::OP => self.printed.extend(payload),
                 _ if message.envelope.has(CHUNK) => {
                     self.chunks.entry(message.id).or_default().extend(payload)
+                }
+                DeviceToHost::OP if message.id != id && message.envelope.has(ERROR) => {
+                    self.failed.push(message.id)
                 }
                 _ if message.id == id => return Ok((message, payload)),
                 _ if id == u32::MAX => {}

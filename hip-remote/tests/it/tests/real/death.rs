@@ -96,12 +96,23 @@ fn real_worker_that_ends_orderly_tells_its_clients() {
 #[test]
 fn real_worker_that_stops_without_a_sign_is_known_within_ten_seconds() {
     let worker = Worker::start();
-    let mut steps = Steps::on(&worker.unix());
-    assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
-    let pid = rustix::process::Pid::from_raw(i32::try_from(worker.clients()[0]).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let mut waits = Steps::on(&worker.unix());
+    let mut launches = Steps::on(&worker.unix());
+    for steps in [&mut waits, &mut launches] {
+        assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
+        // The first launch loads the code.
+        assert_eq!(steps.ask("launch 1"), "hipSuccess");
+    }
+    for client in worker.clients() {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(client).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    }
     let begin = Instant::now();
-    assert_eq!(steps.ask("sync"), LOST);
+    waits.begin("sync");
+    // Far more calls than the buffers between both hold.
+    launches.begin("pipeline 1000000");
+    assert!(launches.answer().starts_with(LOST));
+    assert_eq!(waits.answer(), LOST);
     assert!(begin.elapsed() < KNOWN, "{:?}", begin.elapsed());
 }
 
