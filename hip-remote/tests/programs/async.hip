@@ -31,15 +31,20 @@ int main(int argc, char** argv) {
     combine<<<(n + 63) / 64, 64, 0, stream>>>(out, words, halves, small, (unsigned)n);
     HIP(hipMemcpyAsync(copy, out, bytes, hipMemcpyDeviceToDevice, stream));
     HIP(hipMemcpyAsync(pinned, copy, bytes, hipMemcpyDeviceToHost, stream));
-    HIP(hipMemcpyAsync(result.data(), copy, bytes, hipMemcpyDeviceToHost, stream));
+    // What comes to pinned memory goes back in the stream's order.
+    HIP(hipMemcpyAsync(words, pinned, bytes, hipMemcpyHostToDevice, stream));
+    HIP(hipMemcpyAsync(result.data(), words, bytes, hipMemcpyDeviceToHost, stream));
     HIP(hipStreamSynchronize(stream));
     memcpy(result.data() + n, pinned, bytes);
     for (size_t i = 0; i < 2 * n; i++) {
         unsigned j = (unsigned)(i % n);
         expected[i] = (j < n / 2 ? 7u : 0x89abcdefu) + (0x4567u << 8) + 0x23u + j;
     }
-    HIP(hipStreamDestroy(stream));
+    // Pinned memory is freed when nothing writes to it any more.
+    HIP(hipMemcpyAsync(pinned, copy, bytes, hipMemcpyDeviceToHost, stream));
     HIP(hipHostFree(pinned));
+    HIP(hipDeviceSynchronize());
+    HIP(hipStreamDestroy(stream));
     HIP(hipFree(words));
     HIP(hipFree(out));
     HIP(hipFree(copy));
