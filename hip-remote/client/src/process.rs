@@ -176,8 +176,10 @@ extern "C" fn after_fork_in_child() {
         process.connects = false;
         if let Some(session) = process.session.take() {
             // The worker must see the parent's end, which it does not while the child has the socket.
-            // SAFETY: the descriptor is the connection's, which nothing of the child uses any more.
-            unsafe { libc::close(session.connection.socket()) };
+            if let Some(socket) = session.connection.socket() {
+                // SAFETY: the descriptor is the connection's, which nothing of the child uses any more.
+                unsafe { libc::close(socket) };
+            }
             // A thread of the parent may have held a lock of it: nothing of it may be touched, nor dropped.
             std::mem::forget(session);
         }

@@ -1,7 +1,7 @@
 //! A connected socket, and the system calls on it.
 
 use std::io::IoSlice;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,9 @@ const MOST_SLICES: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Socket {
-    descriptor: OwnedFd,
+    /// Counted, so that a socket whose number is another file's can leave the descriptor open.
+    descriptor: Arc<OwnedFd>,
+    inode: Option<(u64, u64)>,
     /// For sentences: "The worker gpu:50051".
     pub(crate) peer: String,
 }
@@ -28,7 +30,8 @@ pub(crate) struct Socket {
 impl Socket {
     /// Sets the options of a connected socket, TCP's where it is one.
     pub(crate) fn new(descriptor: OwnedFd, peer: String) -> Result<Self> {
-        let socket = Self { descriptor, peer };
+        let inode = inode(&descriptor);
+        let socket = Self { descriptor: Arc::new(descriptor), inode, peer };
         let tcp =
             sockopt::socket_domain(&socket.descriptor).is_ok_and(|domain| domain != net::AddressFamily::UNIX);
         if tcp {
@@ -37,6 +40,11 @@ impl Socket {
         rustix::io::fcntl_setfd(&socket.descriptor, rustix::io::FdFlags::CLOEXEC)
             .map_err(|why| socket.broke(why))?;
         Ok(socket)
+    }
+
+    /// Whether the descriptor is still this socket: a program that closes all descriptors may get the number for a file of its own.
+    fn is_open(&self) -> bool {
+        self.inode.is_some() && inode(&self.descriptor) == self.inode
     }
 
     fn tcp_options(&self) -> rustix::io::Result<()> {
@@ -119,17 +127,37 @@ impl Socket {
     }
 }
 
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if !self.is_open() {
+            std::mem::forget(Arc::clone(&self.descriptor));
+        }
+    }
+}
+
+/// The device and the inode by which the kernel knows a file.
+fn inode(descriptor: impl AsFd) -> Option<(u64, u64)> {
+    rustix::fs::fstat(descriptor).ok().map(|stat| (stat.st_dev, stat.st_ino))
+}
+
 /// Ends a connection from any thread: whoever reads or writes it gets an error at once.
 #[derive(Clone, Debug)]
 pub struct Shutdown(pub(crate) Arc<Socket>);
 
 impl Shutdown {
     pub fn now(&self) {
-        let _ = net::shutdown(&self.0.descriptor, net::Shutdown::Both);
+        if self.0.is_open() {
+            let _ = net::shutdown(&self.0.descriptor, net::Shutdown::Both);
+        }
+    }
+
+    /// The connection's descriptor, unless the program has closed it.
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.0.is_open().then(|| self.0.descriptor.as_raw_fd())
     }
 }
 
-impl std::os::fd::AsFd for Socket {
+impl AsFd for Socket {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.descriptor.as_fd()
     }

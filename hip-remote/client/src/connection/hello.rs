@@ -1,6 +1,5 @@
 //! How a connection begins.
 
-use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -49,7 +48,6 @@ pub fn open(
         shutdown: writer.shutdown(),
         post: Mutex::new(Post::new(writer)),
         peer: reader.peer().to_owned(),
-        socket: reader.as_fd().as_raw_fd(),
         inbox: Mutex::new(Inbox::new(reader, welcome.window)),
         window: welcome.window,
         next_id: AtomicU32::new(1),

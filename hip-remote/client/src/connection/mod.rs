@@ -51,7 +51,6 @@ pub struct Connection {
     watch: Mutex<Option<Thread>>,
     /// How many bytes of chunks may be under way.
     window: u64,
-    socket: RawFd,
     peer: String,
 }
 
@@ -108,9 +107,9 @@ impl Connection {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// The socket, for a forked child to close.
-    pub fn socket(&self) -> RawFd {
-        self.socket
+    /// The socket, for a forked child to close; none where the program has closed it.
+    pub fn socket(&self) -> Option<RawFd> {
+        self.shutdown.descriptor()
     }
 
     /// Why the connection is lost.

@@ -1,7 +1,8 @@
 //! What the connection does with what a worker sends, shown by a worker of the tests that sends whatever a test wants.
 
-use std::io::IoSlice;
-use std::os::unix::net::UnixListener;
+use std::io::{IoSlice, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -262,6 +263,36 @@ fn a_worker_that_is_gone_is_noticed_while_no_thread_waits() {
         connection.is_lost()
     });
     assert!(noticed);
+}
+
+#[test]
+fn a_file_under_the_number_of_a_closed_connection_stays_the_programs() {
+    let (connection, worker) = with(|mut worker| drop(worker.reader.next()));
+    let (ours, mut other) = UnixStream::pair().unwrap();
+    let number = connection.socket().unwrap();
+    // As closefrom() and a new socket do, and no other test gets the number meanwhile.
+    // SAFETY: both descriptors are this test's.
+    assert_eq!(unsafe { libc::dup2(ours.as_raw_fd(), number) }, number);
+    drop(ours);
+    worker.join().unwrap();
+    let noticed = (0..40).any(|_| {
+        thread::sleep(Duration::from_millis(100));
+        connection.is_lost()
+    });
+    assert!(noticed && connection.why_lost().unwrap().contains("closed its descriptor"));
+    connection.close();
+    // Its threads let go of the socket, too.
+    while Arc::strong_count(&connection) > 1 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    drop(connection);
+    // SAFETY: the descriptor is a socket of this test, which nobody else closes.
+    let mut ours = UnixStream::from(unsafe { OwnedFd::from_raw_fd(number) });
+    ours.write_all(b"1").unwrap();
+    drop(ours);
+    let mut all = Vec::new();
+    other.read_to_end(&mut all).unwrap();
+    assert_eq!(all, b"1");
 }
 
 #[test]

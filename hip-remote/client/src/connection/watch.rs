@@ -53,6 +53,9 @@ impl Connection {
         let mut said = last;
         while !self.closed.load(Ordering::Acquire) && !self.is_lost() {
             thread::park_timeout(TICK);
+            if self.socket().is_none() && !self.closed.load(Ordering::Acquire) {
+                return self.lose(&mut lock(&self.inbox), "the program closed its descriptor".to_owned());
+            }
             self.read_what_nobody_reads();
             let now = Instant::now();
             let mut inbox = lock(&self.inbox);
