@@ -16,6 +16,14 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     pub(crate) fn beside(executable: &Path) -> Result<Self, String> {
         let folder = executable.parent().and_then(Path::parent).unwrap_or(Path::new("/")).to_owned();
+        // LD_PRELOAD and LD_LIBRARY_PATH have no way to quote them.
+        if let Some(byte) = folder.as_os_str().as_encoded_bytes().iter().find(|byte| b" :;$".contains(byte)) {
+            return Err(format!(
+                "{} has {:?} in its name, where the loader splits or changes a path: move bin and lib to another folder",
+                folder.display(),
+                char::from(*byte)
+            ));
+        }
         let names = ["libamdhip64.so".to_owned()].into_iter().chain(Release::ALL.map(Release::soname));
         // Without ours the loader would take another library of this name.
         if let Some(missing) = names.map(|name| folder.join("lib").join(name)).find(|path| !path.exists()) {
@@ -85,6 +93,14 @@ mod tests {
             ("LD_PRELOAD", "/ours/lib/libamdhip64.so.6"),
         ];
         assert_eq!(variables, wanted.map(|(name, value)| (name, OsString::from(value))));
+    }
+
+    #[test]
+    fn a_folder_that_the_loader_would_split_is_refused() {
+        for folder in ["/a b", "/a:b", "/a;b", "/$LIB"] {
+            let sentence = Surroundings::beside(&Path::new(folder).join("bin/run")).unwrap_err();
+            assert!(sentence.contains(folder) && sentence.contains("the loader splits"), "{sentence}");
+        }
     }
 
     #[test]
