@@ -119,6 +119,10 @@ pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
 
 fn read(path: &Path) -> Result<String, String> {
     let failed = |why: std::io::Error| format!("The key {} cannot be read: {why}", path.display());
+    // Opening a pipe may wait for ever.
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(format!("The key {} is no regular file: name a key's file", path.display()));
+    }
     let file = File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode();
     let mut text = String::new();
@@ -231,7 +235,10 @@ mod tests {
         std::fs::write(folder.path().join("README"), "Read me.\n").unwrap();
         std::fs::set_permissions(folder.path().join("README"), PermissionsExt::from_mode(0o644)).unwrap();
         assert!(ClientKey::read(&folder.path().join("README")).unwrap_err().contains("README is no key"));
-        assert!(ClientKey::read(folder.path()).unwrap_err().contains("cannot be read: Is a directory"));
+        assert!(ClientKey::read(folder.path()).unwrap_err().contains("is no regular file"));
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(ClientKey::read(&pipe).unwrap_err().contains("pipe is no regular file"));
         assert!(ClientKey::read(&folder.path().join("none")).unwrap_err().contains("none cannot be read"));
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use hip_protocol::calls::FunctionAttribute;
 
@@ -56,7 +57,12 @@ hip! {
     fn hipModuleLoad(to: *mut usize, file: *const c_char) {
         // SAFETY: the program passes a file's name.
         let file = unsafe { text(file) }?;
-        let image = std::fs::read(OsStr::from_bytes(file)).map_err(|_| HipError::FILE_NOT_FOUND)?;
+        let file = Path::new(OsStr::from_bytes(file));
+        // A device or a pipe may have no end.
+        if !file.is_file() {
+            return Err(HipError::FILE_NOT_FOUND);
+        }
+        let image = std::fs::read(file).map_err(|_| HipError::FILE_NOT_FOUND)?;
         if to.is_null() {
             return Err(HipError::INVALID_VALUE);
         }

@@ -28,7 +28,7 @@ pub unsafe extern "C" fn __hipRegisterFatBinary(wrapper: *const c_void) -> *mut 
         let binary: *mut *mut c_void = Box::leak(Box::new(std::ptr::null_mut()));
         // SAFETY: the compiler passes a wrapper.
         let wrapper = unsafe { program::get(wrapper.cast::<Wrapper>()) };
-        if let Ok(Wrapper { magic: WRAPPER, image, .. }) = wrapper {
+        if let Ok(Wrapper { magic: WRAPPER, image: image @ 1.., .. }) = wrapper {
             registry::add_binary(binary as Binary, image);
         }
         binary
