@@ -4,6 +4,7 @@
 //! The files outlive an update of the program that wrote them. So the version is read first, and a newer one
 //! is reported as such, whatever else is new in the file.
 
+use inventory::hip_worker::HipWorker;
 use inventory::published::{self, Published};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,11 @@ pub trait Document: Serialize + DeserializeOwned {
     fn to_json(&self) -> Result<String, Error> {
         serde_json::to_string(self).map(|line| line + "\n").map_err(|error| Error::new(error.to_string()))
     }
+}
+
+impl Document for HipWorker {
+    const SCHEMA_VERSION: u32 = 1;
+    const NAME: &'static str = "file of the HIP worker";
 }
 
 impl Document for Published {

@@ -7,6 +7,7 @@ mod generation;
 mod gfx;
 mod gpu;
 pub mod health;
+pub mod hip_worker;
 mod identity;
 mod inventory;
 mod json;

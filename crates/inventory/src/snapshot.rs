@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 use crate::health::GpuHealth;
+use crate::hip_worker::HipWorker;
 use crate::published::{Client, Published};
 use crate::readings::{CardReadings, Fault, PartitionReadings, PcieTraffic};
 use crate::{Identity, PciAddress};
@@ -26,6 +27,8 @@ pub struct Snapshot {
     pub quarantine_enforced: Option<bool>,
     /// What rocworker's daemon publishes; `None` where it publishes nothing, or its file is old.
     pub daemon: Option<Published>,
+    /// What rocworker-hip-worker counts; `None` where there is none, or its file is old.
+    pub hip_worker: Option<HipWorker>,
     /// Sentences on what the daemon could not judge for the machine as a whole.
     pub unjudged: Vec<String>,
     /// Sentences on gaps in the machine's list of GPUs.

@@ -47,6 +47,7 @@ impl Exporter {
         scrape.unread(&inventory);
         let health = scrape.of_daemon::<Health>();
         scrape.found.daemon = scrape.of_daemon();
+        scrape.found.hip_worker = scrape.of_daemon();
         let cards = inventory.cards();
         let cards = cards.into_iter().map(|card| (scrape.card(&card, health.as_ref()), card)).collect();
         scrape.users(cards);

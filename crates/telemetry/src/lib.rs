@@ -12,6 +12,7 @@ pub mod exporter;
 pub mod exposition;
 mod format;
 pub mod health;
+mod hip_worker;
 pub mod hostname;
 mod identity;
 mod links;

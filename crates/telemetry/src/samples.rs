@@ -8,6 +8,7 @@ use inventory::snapshot::{Card, GpuId, Owner};
 
 use crate::card;
 use crate::health;
+use crate::hip_worker;
 use crate::identity::{info_labels, labels};
 use crate::metrics::{
     self, BUILD, CONTAINER_GPU_SECONDS, CONTAINER_VRAM_PEAK, DRIFT, GPU_INFO, GPU_SUSPENDED, LEASE, PCIE_RX,
@@ -28,6 +29,9 @@ pub fn samples(snapshot: &Snapshot) -> Vec<Sample> {
     let mut machines_own = Labelled::new(&[], &mut samples);
     if let Some(published) = &snapshot.daemon {
         of_daemon(published, &mut machines_own);
+    }
+    if let Some(worker) = &snapshot.hip_worker {
+        hip_worker::worker(worker, &mut machines_own);
     }
     for (file, times) in &snapshot.failed_reads {
         machines_own.add_with(&READ_ERRORS, [("file", file.display().to_string())], count(*times));
@@ -91,6 +95,7 @@ fn of_card(snapshot: &Snapshot, card: &Card, gpus: &mut Vec<Labels>, samples: &m
                 card::partition(part, &mut to);
             }
         }
+        hip_worker::gpu(snapshot.hip_worker.as_ref(), gpu.index, &mut to);
         to.add(&XGMI_LINKS, gpu.xgmi_links.map(f64::from));
         to.add(&PROCESSES, gpu.compute_processes.map(count));
         if let Some(lease) = &gpu.lease {

@@ -70,9 +70,9 @@ pub struct Serve {
     /// The most bytes of code objects that are kept
     #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = bytes)]
     pub cache_size: u64,
-    /// Write metrics to this file, for node_exporter's textfile collector
-    #[arg(long, value_name = "FILE")]
-    pub metrics: Option<PathBuf>,
+    /// Where rocworker-exporter finds the worker's counts; of another path it knows nothing
+    #[arg(long, value_name = "FILE", default_value = inventory::hip_worker::PATH)]
+    pub metrics: PathBuf,
     /// Serve the client whose connection is the standard input; the worker itself starts such processes
     #[arg(long, hide = true)]
     pub serve_one: bool,

@@ -1,27 +1,44 @@
-//! The worker's metrics, as a file for node_exporter's textfile collector.
+//! The worker's counts, as a file for rocworker-exporter.
 
-use std::fmt::Write as _;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use allocation::document::Document as _;
+use inventory::hip_worker::{HipGpu, HipWorker};
 
 use crate::counters::{Counted, GPUS};
 
+/// How often the file is written without a change: one that is old does not count.
+const REFRESH: Duration = Duration::from_secs(10);
+
 #[derive(Debug)]
 pub struct Metrics {
-    file: Option<PathBuf>,
+    file: PathBuf,
     /// What clients did that are gone.
     gone: Counted,
-    pub accepted: u64,
+    pub served: u64,
     pub refused: u64,
     pub crashed: u64,
-    last: String,
+    /// The GPUs that clients have used, up to the last one.
+    gpus: usize,
+    written: Option<(Instant, HipWorker)>,
+    has_failed: bool,
 }
 
 impl Metrics {
-    pub fn new(file: Option<&Path>) -> Self {
-        let file = file.map(Path::to_owned);
-        Self { file, gone: Counted::default(), accepted: 0, refused: 0, crashed: 0, last: String::new() }
+    pub fn new(file: &Path) -> Self {
+        Self {
+            file: file.to_owned(),
+            gone: Counted::default(),
+            served: 0,
+            refused: 0,
+            crashed: 0,
+            gpus: 0,
+            written: None,
+            has_failed: false,
+        }
     }
 
     /// Adds what a client did that is gone. What it had allocated is free.
@@ -29,61 +46,60 @@ impl Metrics {
         self.gone.add(&Counted { allocated: [0; GPUS], ..*counted });
     }
 
-    /// Writes the file, if anything in it has changed.
+    /// Writes the file, if anything in it has changed or it grows old.
     pub fn write<'c>(&mut self, clients: impl Iterator<Item = &'c Counted>) {
-        let Some(file) = &self.file else { return };
         let mut all = self.gone;
         let mut count = 0;
         for client in clients {
             count += 1;
             all.add(client);
         }
-        let text = self.text(count, &all);
-        if text == self.last {
+        let gpus = all.launches.iter().zip(&all.allocated);
+        let gpus = gpus.map(|(launches, bytes)| HipGpu { launches: *launches, allocated_bytes: *bytes });
+        let mut gpus: Vec<HipGpu> = gpus.collect();
+        let used = gpus.iter().rposition(|gpu| *gpu != HipGpu::default()).map_or(0, |last| last + 1);
+        self.gpus = self.gpus.max(used);
+        gpus.truncate(self.gpus);
+        let now = HipWorker {
+            schema_version: HipWorker::SCHEMA_VERSION,
+            written_at: 0,
+            clients: count,
+            served: self.served,
+            refused: self.refused,
+            crashed: self.crashed,
+            received_bytes: all.received,
+            sent_bytes: all.sent,
+            gpus,
+        };
+        if self.written.as_ref().is_some_and(|(at, last)| *last == now && at.elapsed() < REFRESH) {
             return;
         }
-        // A reader sees the old file or the new one, and may be any user.
-        let part = file.with_extension("part");
-        let written = fs::write(&part, &text)
-            .and_then(|()| fs::set_permissions(&part, Permissions::from_mode(0o644)))
-            .and_then(|()| fs::rename(&part, file));
-        if let Err(error) = written {
-            log!("the metrics {} cannot be written: {error}", file.display());
+        if let Err(error) = write(&self.file, &now)
+            && !std::mem::replace(&mut self.has_failed, true)
+        {
+            log!("the exporter gets no metrics: {} cannot be written: {error}", self.file.display());
         }
-        self.last = text;
-    }
-
-    fn text(&self, clients: u64, all: &Counted) -> String {
-        let mut text = String::new();
-        for (name, kind, help, value) in [
-            ("clients", "gauge", "Clients that are served now.", clients),
-            ("clients_total", "counter", "Clients that were served.", self.accepted),
-            (
-                "refused_total",
-                "counter",
-                "Connections that were refused, or ended before they were served.",
-                self.refused,
-            ),
-            ("crashed_total", "counter", "Clients' processes that ended by a signal.", self.crashed),
-            ("received_bytes_total", "counter", "Bytes that came from clients.", all.received),
-            ("sent_bytes_total", "counter", "Bytes that went to clients.", all.sent),
-        ] {
-            head(&mut text, name, kind, help);
-            let _ = writeln!(text, "rocworker_hip_{name} {value}");
-        }
-        for (name, kind, help, values) in [
-            ("launches_total", "counter", "Kernels that clients launched.", &all.launches),
-            ("allocated_bytes", "gauge", "Memory that clients have allocated.", &all.allocated),
-        ] {
-            head(&mut text, name, kind, help);
-            for (gpu, value) in values.iter().enumerate().filter(|(gpu, value)| *gpu == 0 || **value > 0) {
-                let _ = writeln!(text, "rocworker_hip_{name}{{gpu=\"{gpu}\"}} {value}");
-            }
-        }
-        text
+        self.written = Some((Instant::now(), now));
     }
 }
 
-fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = write!(text, "# HELP rocworker_hip_{name} {help}\n# TYPE rocworker_hip_{name} {kind}\n");
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        // A worker that has ended counts nothing. Another one's file comes again.
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+fn write(file: &Path, counted: &HipWorker) -> Result<(), String> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let text = HipWorker { written_at: since.as_secs(), ..counted.clone() }
+        .to_json()
+        .map_err(|error| error.to_string())?;
+    // A reader sees the old file or the new one, and may be any user.
+    let part = file.with_extension("part");
+    fs::create_dir_all(file.parent().unwrap_or(file))
+        .and_then(|()| fs::write(&part, &text))
+        .and_then(|()| fs::set_permissions(&part, Permissions::from_mode(0o644)))
+        .and_then(|()| fs::rename(&part, file))
+        .map_err(|error| error.to_string())
 }

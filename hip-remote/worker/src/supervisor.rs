@@ -79,7 +79,7 @@ pub fn run(options: &Serve) -> Result<(), String> {
     for listener in &listeners {
         log!("listens on {listener}");
     }
-    let mut metrics = Metrics::new(options.metrics.as_deref());
+    let mut metrics = Metrics::new(&options.metrics);
     let mut processes: Vec<Process> = Vec::new();
     let mut last: Option<Instant> = None;
     while last.is_none_or(|last| !processes.is_empty() && Instant::now() < last) {
@@ -121,7 +121,6 @@ pub fn run(options: &Serve) -> Result<(), String> {
         std::thread::sleep(SILENT);
     }
     processes.retain_mut(|process| process.is_alive(&mut metrics));
-    metrics.write(std::iter::empty());
     Ok(())
 }
 
@@ -200,7 +199,7 @@ impl Process {
             }
             Ok(Report::Begun) => {
                 self.has_begun = true;
-                metrics.accepted += 1;
+                metrics.served += 1;
             }
             Ok(Report::Counted(counted)) => self.counted = counted,
             Ok(Report::Ended) => self.has_ended = true,

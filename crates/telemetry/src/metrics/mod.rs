@@ -3,6 +3,7 @@
 mod card;
 mod errors;
 mod health;
+mod hip;
 mod link;
 mod power;
 mod processes;
@@ -13,13 +14,14 @@ use crate::metric::Metric;
 pub use card::*;
 pub use errors::*;
 pub use health::*;
+pub use hip::*;
 pub use link::*;
 pub use power::*;
 pub use processes::*;
 pub use worker::*;
 
 /// Every metric, in the order of the exposition.
-pub static ALL: [&Metric; 56] = [
+pub static ALL: [&Metric; 64] = [
     &GPU_INFO,
     &GPU_SUSPENDED,
     &GPU_TEMPERATURE,
@@ -69,6 +71,14 @@ pub static ALL: [&Metric; 56] = [
     &CONTAINER_GPU_SECONDS,
     &CONTAINER_VRAM_PEAK,
     &LEASE,
+    &HIP_CLIENTS,
+    &HIP_SERVED,
+    &HIP_REFUSED,
+    &HIP_CRASHED,
+    &HIP_RECEIVED,
+    &HIP_SENT,
+    &HIP_LAUNCHES,
+    &HIP_ALLOCATED,
     &DRIFT,
     &PENDING_RESTARTS,
     &PUBLISHED,

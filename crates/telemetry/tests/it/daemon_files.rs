@@ -1,4 +1,4 @@
-//! When the daemon's two files count, and which sentence stands for a file that does not.
+//! When the files of the daemon and of the HIP worker count, and which sentence stands for a file that does not.
 
 use std::fmt::Debug;
 use std::fs::{self, Permissions};
@@ -8,6 +8,7 @@ use std::path::Path;
 use allocation::document::Document as _;
 use inventory::PciAddress;
 use inventory::health::{GpuHealth, Health, State};
+use inventory::hip_worker::{HipGpu, HipWorker};
 use inventory::published::{Client, Published};
 use root::Root;
 use serde::Serialize;
@@ -24,6 +25,16 @@ fn nothing_counts_of_exporter_json_that_is_old_or_damaged_or_from_elsewhere() {
         written_at: WRITTEN_AT,
         clients,
         ..Published::default()
+    });
+}
+
+#[test]
+fn nothing_counts_of_hip_worker_json_that_is_old_or_damaged_or_from_elsewhere() {
+    hold(&HipWorker {
+        schema_version: HipWorker::SCHEMA_VERSION,
+        written_at: WRITTEN_AT,
+        gpus: vec![HipGpu { launches: 1, allocated_bytes: 2 }],
+        ..HipWorker::default()
     });
 }
 

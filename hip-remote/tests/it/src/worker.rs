@@ -41,7 +41,13 @@ impl Worker {
         let argv: Vec<&str> = argv.collect();
         let mut command = Command::new(argv[0]);
         command.args(&argv[1..]).arg(built().join("bin/rocworker-hip-worker"));
-        command.arg("--unix").arg(path("hip.sock")).arg("--cache").arg(path("cache"));
+        command
+            .arg("--unix")
+            .arg(path("hip.sock"))
+            .arg("--cache")
+            .arg(path("cache"))
+            .arg("--metrics")
+            .arg(path("counts"));
         let arguments: Vec<_> = arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
         if !arguments.iter().any(|argument| argument == "--hip-library") {
             command.arg("--hip-library").arg(test_gpu::built::library());

@@ -90,7 +90,13 @@ fn a_worker_that_is_killed_takes_its_clients_processes_along() {
     let socket = worker.socket();
     assert!(socket.exists());
     let mut next = crate::worker::program();
-    let next = next.arg("--unix").arg(&socket).arg("--cache").arg(worker.folder.path());
+    let next = next
+        .arg("--unix")
+        .arg(&socket)
+        .arg("--cache")
+        .arg(worker.folder.path())
+        .arg("--metrics")
+        .arg(worker.folder.path().join("next"));
     let mut next = next.spawn().unwrap();
     eventually("the next worker listens", || UnixStream::connect(&socket).is_ok());
     next.kill().unwrap();

@@ -53,6 +53,8 @@ impl Worker {
         }
         let mut child = command
             .args(["--unix".into(), place("socket"), "--cache".into(), place("cache")])
+            .arg("--metrics")
+            .arg(place("counts"))
             .args(options)
             .envs(environment.iter().copied())
             .env("TEST_GPU_REPORT", place("report"))
