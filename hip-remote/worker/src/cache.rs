@@ -33,9 +33,8 @@ impl Cache {
     /// A sentence: nothing can be kept there.
     pub fn prepare(&self) -> Result<(), String> {
         let folder = &self.folder;
-        let part = folder.join(PART);
-        let made = fs::create_dir_all(folder).and_then(|()| fs::write(part, ""));
-        let parts = made.and_then(|()| self.entries(|name| name.ends_with(PART))).map_err(|error| {
+        let made = fs::create_dir_all(folder).and_then(|()| fs::write(self.part(&[0; 32]), ""));
+        let parts = made.and_then(|()| self.entries(|rest| rest.ends_with(PART))).map_err(|error| {
             format!(
                 "the folder {} keeps no code objects, so that each program sends its own: {error}; name another one by \
                  --cache",
@@ -78,10 +77,7 @@ impl Cache {
         }
         self.make_room(bytes)?;
         let path = self.path(sha256);
-        // Two lanes may keep one code object at the same time.
-        static WRITERS: AtomicU64 = AtomicU64::new(0);
-        let writer = WRITERS.fetch_add(1, Ordering::Relaxed);
-        let part = path.with_extension(format!("{}.{writer}{PART}", std::process::id()));
+        let part = self.part(sha256);
         let written = fs::File::create(&part).and_then(|mut file| file.write_all(image));
         let kept = written.and_then(|()| fs::rename(&part, &path));
         if kept.is_err() {
@@ -91,7 +87,7 @@ impl Cache {
     }
 
     fn make_room(&self, bytes: u64) -> io::Result<()> {
-        let mut entries = self.entries(|name| !name.ends_with(PART))?;
+        let mut entries = self.entries(str::is_empty)?;
         entries.sort_by_key(|entry| entry.used);
         let mut all: u64 = entries.iter().map(|entry| entry.bytes).sum();
         for entry in entries {
@@ -105,11 +101,12 @@ impl Cache {
         Ok(())
     }
 
+    /// The files that begin with a digest, and go on as wanted. The folder's others are no business of the worker's.
     fn entries(&self, wanted: impl Fn(&str) -> bool) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
-            if !entry.file_name().to_str().is_some_and(&wanted) {
+            if !entry.file_name().to_str().and_then(after_digest).is_some_and(&wanted) {
                 continue;
             }
             // Another client may remove it between the two looks.
@@ -124,6 +121,19 @@ impl Cache {
         let name: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
         self.folder.join(name)
     }
+
+    /// An unfinished file. Two lanes may keep one code object at the same time.
+    fn part(&self, sha256: &[u8; 32]) -> PathBuf {
+        static WRITERS: AtomicU64 = AtomicU64::new(0);
+        let writer = WRITERS.fetch_add(1, Ordering::Relaxed);
+        self.path(sha256).with_extension(format!("{}.{writer}{PART}", std::process::id()))
+    }
+}
+
+/// What follows a digest in a name that begins with one.
+fn after_digest(name: &str) -> Option<&str> {
+    let (digest, rest) = name.split_at_checked(64)?;
+    digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).then_some(rest)
 }
 
 /// How the name of an unfinished file ends.
@@ -178,8 +188,21 @@ mod tests {
     #[test]
     fn what_a_killed_writer_left_is_cleared_away() {
         let place = tempfile::tempdir().unwrap();
-        fs::write(place.path().join("00.17.part"), b"half").unwrap();
+        fs::write(place.path().join(format!("{}.17.0.part", "0f".repeat(32))), b"half").unwrap();
         Cache::new(place.path(), 100).prepare().unwrap();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn another_programs_files_stay_where_code_objects_are_kept() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["thesis", "film.part", ".part"] {
+            fs::write(place.path().join(name), [1; 90]).unwrap();
+        }
+        let cache = Cache::new(place.path(), 100);
+        cache.prepare().unwrap();
+        cache.keep(&digest(&[2; 20]), &[2; 20]).unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 4);
+        assert_eq!(fs::read(place.path().join(".part")).unwrap(), [1; 90]);
     }
 }
