@@ -24,10 +24,12 @@ use crate::trial;
 
 /// How many connections may be there that have not said who they are. Each has a process.
 const STRANGERS: usize = 16;
-/// How many of them may be of one address, so that it keeps no other one from its place.
-const OF_ONE_ADDRESS: usize = 12;
+/// How many connections may wait for a place among them.
+const WAITING: usize = 256;
 /// How many connections are accepted before the worker looks at its processes again.
 const AT_ONCE: usize = 32;
+/// How long a connection may wait for its process.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// A process whose client has not said who it is after this time does not get on.
 const STRANGE: Duration = Duration::from_secs(10);
 /// How long clients' processes may take to end.
@@ -38,6 +40,15 @@ const SILENT: Duration = Duration::from_millis(100);
 const TICK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// And while a process ends, which wakes nobody.
 const SOON: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// A connection that has no process yet.
+#[derive(Debug)]
+struct Waiting {
+    connection: OwnedFd,
+    /// Where its client is; `None`: on this machine.
+    address: Option<IpAddr>,
+    since: Instant,
+}
 
 /// A client's process.
 #[derive(Debug)]
@@ -81,6 +92,7 @@ pub fn run(options: &Serve) -> Result<(), String> {
     }
     let mut metrics = Metrics::new(&options.metrics);
     let mut processes: Vec<Process> = Vec::new();
+    let mut waiting: Vec<Waiting> = Vec::new();
     let mut last: Option<Instant> = None;
     while last.is_none_or(|last| !processes.is_empty() && Instant::now() < last) {
         metrics.write(processes.iter().filter(|process| process.is_client).map(|process| &process.counted));
@@ -98,6 +110,7 @@ pub fn run(options: &Serve) -> Result<(), String> {
             let _ = signalled.read(&mut [0; 16]);
             last.get_or_insert(Instant::now() + LAST);
             listeners.clear();
+            waiting.clear();
             // Each client is told, and ends by itself or is killed.
             for process in &processes {
                 let _ = process.control.shutdown(Shutdown::Write);
@@ -113,8 +126,9 @@ pub fn run(options: &Serve) -> Result<(), String> {
         }
         processes.retain_mut(|process| process.is_alive(&mut metrics));
         for (listener, _) in listeners.iter().zip(called).filter(|(_, called)| *called) {
-            accept(listener, &mut processes, &mut metrics);
+            accept(listener, &mut waiting, &mut metrics);
         }
+        begin(&mut waiting, &mut processes, &mut metrics);
     }
     if !processes.is_empty() {
         processes.iter_mut().for_each(Process::end);
@@ -124,10 +138,10 @@ pub fn run(options: &Serve) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes connections that wait.
-fn accept(listener: &Listener, processes: &mut Vec<Process>, metrics: &mut Metrics) {
+/// Takes connections, which then wait for their processes.
+fn accept(listener: &Listener, waiting: &mut Vec<Waiting>, metrics: &mut Metrics) {
     for _ in 0..AT_ONCE {
-        let (descriptor, address) = match listener.accept() {
+        let (connection, address) = match listener.accept() {
             Ok(Some(accepted)) => accepted,
             Ok(None) => return,
             Err(error) => {
@@ -137,23 +151,52 @@ fn accept(listener: &Listener, processes: &mut Vec<Process>, metrics: &mut Metri
                 return;
             }
         };
-        let strangers = || processes.iter().filter(|process| !process.is_client);
-        let of_address = strangers().filter(|process| address.is_some() && process.address == address);
-        if strangers().count() >= STRANGERS || of_address.count() >= OF_ONE_ADDRESS {
-            metrics.refused += 1;
-            hip_transport::refuse(
-                &descriptor,
-                "the worker has too many connections that have not begun: try again soon",
-            );
+        let one = Waiting { connection, address, since: Instant::now() };
+        if has_place(WAITING, waiting.iter().map(|other| other.address), address) {
+            waiting.push(one);
+        } else {
+            one.refuse(metrics);
+        }
+    }
+}
+
+/// Starts a process for each connection that has a place, the oldest first.
+fn begin(waiting: &mut Vec<Waiting>, processes: &mut Vec<Process>, metrics: &mut Metrics) {
+    for one in std::mem::take(waiting) {
+        let strangers = processes.iter().filter(|process| !process.is_client);
+        if !has_place(STRANGERS, strangers.map(|process| process.address), one.address) {
+            if one.since.elapsed() < PATIENCE {
+                waiting.push(one);
+            } else {
+                one.refuse(metrics);
+            }
             continue;
         }
-        match Process::start(descriptor, address) {
+        match Process::start(one.connection, one.address) {
             Ok(process) => processes.push(process),
             Err(error) => {
                 metrics.refused += 1;
                 log!("a client's process cannot be started: {error}");
             }
         }
+    }
+}
+
+/// Whether an address has one of so many places. Of one address may be three quarters, so that it leaves some to others.
+fn has_place(places: usize, taken: impl Iterator<Item = Option<IpAddr>>, address: Option<IpAddr>) -> bool {
+    let count =
+        |(all, own), other: Option<IpAddr>| (all + 1, own + usize::from(other.is_some() && other == address));
+    let (all, own) = taken.fold((0, 0), count);
+    all < places && own < places / 4 * 3
+}
+
+impl Waiting {
+    fn refuse(self, metrics: &mut Metrics) {
+        metrics.refused += 1;
+        hip_transport::refuse(
+            &self.connection,
+            "the worker has too many connections that have not begun: try again soon",
+        );
     }
 }
 
@@ -164,8 +207,9 @@ impl Process {
         control.set_read_timeout(Some(Duration::from_secs(1)))?;
         let child = Command::new("/proc/self/exe")
             .arg0("rocworker-hip-worker")
-            .args(std::env::args_os().skip(1))
+            // Nothing is an option behind a `--`.
             .arg("--serve-one")
+            .args(std::env::args_os().skip(1))
             // A terminal's Ctrl-C is for the worker, which tells its clients.
             .process_group(0)
             .stdin(Stdio::from(connection))

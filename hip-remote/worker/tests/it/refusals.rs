@@ -1,6 +1,5 @@
 //! Whom the worker does not serve.
 
-use std::io::Read as _;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -140,12 +139,28 @@ fn one_address_that_says_nothing_leaves_places_for_others() {
         rustix::net::connect(&socket, &to).unwrap();
         TcpStream::from(socket)
     };
-    let mut one = (0..13).map(|_| connect("127.0.0.1")).collect::<Vec<_>>();
-    let mut sentence = Vec::new();
-    one.last_mut().unwrap().read_to_end(&mut sentence).unwrap();
-    assert!(String::from_utf8_lossy(&sentence).contains("have not begun"), "{sentence:?}");
+    let mut one = (0..14).map(|_| connect("127.0.0.1")).collect::<Vec<_>>();
     let _other = connect("127.0.0.2");
     eventually("the other one has a process", || worker.processes().len() == 13);
+    // The last two wait until others leave.
+    one.drain(..5);
+    eventually("the last ones have their turn", || worker.processes().len() == 10);
+}
+
+#[test]
+fn more_clients_that_begin_at_once_than_there_are_places_are_all_served() {
+    let worker = Worker::start(&["--listen", "127.0.0.1:0"], &[]);
+    let addresses = [worker.address(), Address::parse(&worker.tcp()).unwrap()];
+    for address in addresses {
+        let connect = |_| Client::connect(&address, None);
+        let mut clients: Vec<Client> = (0..30).map(connect).collect();
+        for client in &mut clients {
+            client.send(hello([0; 32]), 0, &[]);
+        }
+        for mut client in clients {
+            client.reply::<Hello>(1).unwrap();
+        }
+    }
 }
 
 #[test]
