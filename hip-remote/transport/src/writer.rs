@@ -2,6 +2,7 @@
 
 use std::io::IoSlice;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::Result;
 use crate::socket::{Shutdown, Socket};
@@ -28,6 +29,14 @@ impl Writer {
             None => self.socket.send(slices),
             Some(tls) => tls.send(&self.socket, slices, &mut self.encrypted),
         }
+    }
+
+    /// How long a write waits for a peer that takes nothing.
+    ///
+    /// # Errors
+    /// The socket has ended.
+    pub fn set_patience(&self, time: Duration) -> Result<()> {
+        self.socket.set_patience(Some(time))
     }
 
     pub fn shutdown(&self) -> Shutdown {

@@ -57,6 +57,8 @@ pub fn serve(options: &Serve) -> Result<(), String> {
         return Err(refuse(&mut writer, &peer, &sentence));
     }
     reader.set_silence(Some(options.silence())).map_err(failed)?;
+    // A client that reads nothing may send as much as it likes.
+    writer.set_patience(options.silence()).map_err(failed)?;
     let client = match &begun {
         Begun::Version1(_) => format!("{peer} (version 1)"),
         Begun::Version2 { hello, program, .. } => format!("{peer} ({program} {})", hello.pid),

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,8 @@ use crate::arguments::Serve;
 #[derive(Debug)]
 pub enum Listener {
     Tcp(TcpListener),
-    /// The file is removed when the worker ends.
-    Unix(UnixListener, PathBuf),
+    /// The file is removed when the worker ends, if it is still the worker's: by its device and inode.
+    Unix(UnixListener, PathBuf, (u64, u64)),
 }
 
 /// Listens on all addresses.
@@ -69,7 +69,8 @@ fn unix(path: &Path) -> Result<Listener, String> {
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
-    Ok(Listener::Unix(listener, path.to_owned()))
+    let file = fs::symlink_metadata(path).map_err(failed)?;
+    Ok(Listener::Unix(listener, path.to_owned(), (file.dev(), file.ino())))
 }
 
 impl Listener {
@@ -80,7 +81,7 @@ impl Listener {
     pub fn accept(&self) -> io::Result<Option<(OwnedFd, Option<IpAddr>)>> {
         let accepted = match self {
             Self::Tcp(listener) => listener.accept().map(|(stream, peer)| (stream.into(), Some(peer.ip()))),
-            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| (stream.into(), None)),
+            Self::Unix(listener, ..) => listener.accept().map(|(stream, _)| (stream.into(), None)),
         };
         match accepted {
             Ok(accepted) => Ok(Some(accepted)),
@@ -101,7 +102,7 @@ impl std::fmt::Display for Listener {
                 Ok(address) => write!(f, "{address}"),
                 Err(error) => write!(f, "an unknown address ({error})"),
             },
-            Self::Unix(_, path) => write!(f, "{}", path.display()),
+            Self::Unix(_, path, _) => write!(f, "{}", path.display()),
         }
     }
 }
@@ -110,14 +111,16 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(listener) => listener.as_fd(),
-            Self::Unix(listener, _) => listener.as_fd(),
+            Self::Unix(listener, ..) => listener.as_fd(),
         }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
+        if let Self::Unix(_, path, own) = self
+            && fs::symlink_metadata(&*path).is_ok_and(|file| (file.dev(), file.ino()) == *own)
+        {
             let _ = fs::remove_file(path);
         }
     }

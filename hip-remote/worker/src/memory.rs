@@ -85,7 +85,7 @@ impl Serving {
     ) -> Answer<()> {
         let (session, request) = (std::sync::Arc::clone(&self.session), request.clone());
         self.session.releases.push(device, move || {
-            let result = session.use_device(device).and_then(|()| free(&session));
+            let result = session.use_device(device).and_then(|()| session.timed(|| free(&session)));
             let mut out = Vec::new();
             let is_waited_for = !request.one_way;
             // A connection that has ended is known to its reader too, which ends the process.

@@ -1,10 +1,11 @@
 //! What all threads of a client's process share, and how each of them answers.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::io::IoSlice;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use hip_protocol::calls::{Call as _, Close, Credit, DeviceToHost, Output as OutputMessage};
@@ -49,8 +50,8 @@ pub struct Session {
     output: Arc<Output>,
     writer: Mutex<Writer>,
     shutdown: Shutdown,
-    /// Since when each lane waits, if it does.
-    waits: Mutex<BTreeMap<u16, Instant>>,
+    /// Since when each thread waits, if it does.
+    waits: Mutex<HashMap<ThreadId, Instant>>,
 }
 
 /// A call as it came.
@@ -122,7 +123,9 @@ impl Session {
     pub fn write(&self, slices: &mut [IoSlice<'_>]) -> Result<(), String> {
         let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
         self.counters.sent.fetch_add(bytes as u64, Ordering::Relaxed);
-        locked(&self.writer).write(slices).map_err(|error| error.to_string())
+        // A message that is cut off has none after it: the reader wakes, and ends the process.
+        let written = locked(&self.writer).write(slices);
+        written.inspect_err(|_| self.shutdown.now()).map_err(|error| error.to_string())
     }
 
     /// Tells the client that the worker lives. A thread that is writing at present does so as well.
@@ -130,8 +133,7 @@ impl Session {
         let mut bytes = Vec::new();
         message::put(Credit::OP, 0, Envelope::default(), &Credit { bytes: 0 }, &[], &mut bytes);
         if let Ok(mut writer) = self.writer.try_lock() {
-            // The reader finds the end of a connection.
-            let _ = writer.write(&mut [IoSlice::new(&bytes)]);
+            let _ = writer.write(&mut [IoSlice::new(&bytes)]).inspect_err(|_| self.shutdown.now());
         }
     }
 
@@ -161,6 +163,15 @@ impl Session {
         self.downloads.deliver(self)
     }
 
+    /// Counts how long this thread waits for a GPU.
+    pub fn timed<R>(&self, wait: impl FnOnce() -> R) -> R {
+        let thread = std::thread::current().id();
+        locked(&self.waits).insert(thread, Instant::now());
+        let result = wait();
+        locked(&self.waits).remove(&thread);
+        result
+    }
+
     /// Has the lane's thread wait and reply.
     ///
     /// # Errors
@@ -174,9 +185,7 @@ impl Session {
         let lane = Arc::clone(&request.lane);
         lane.run(Box::new(move || {
             let lane = &request.lane;
-            locked(&session.waits).insert(lane.number, Instant::now());
-            let result = session.use_device(lane.device()).and_then(|()| wait(&session));
-            locked(&session.waits).remove(&lane.number);
+            let result = session.use_device(lane.device()).and_then(|()| session.timed(|| wait(&session)));
             // A connection that has ended is known to its reader too, which ends the process.
             let _ = session.after_wait().and_then(|()| {
                 let mut out = Vec::new();
@@ -215,7 +224,7 @@ impl Session {
         self.events.clear();
     }
 
-    /// The longest time for which a lane has waited until now.
+    /// The longest time for which a thread has waited until now.
     pub fn longest_wait(&self) -> Duration {
         locked(&self.waits).values().min().map(Instant::elapsed).unwrap_or_default()
     }
@@ -244,7 +253,7 @@ impl Session {
         // A writer that is stuck has a client that reads nothing.
         while Instant::now() < deadline {
             if let Ok(mut writer) = self.writer.try_lock() {
-                let _ = writer.write(&mut [IoSlice::new(&bytes)]);
+                let _ = writer.set_patience(LAST).and_then(|()| writer.write(&mut [IoSlice::new(&bytes)]));
                 break;
             }
             std::thread::sleep(Duration::from_millis(5));

@@ -26,8 +26,9 @@ const TAKEN_DOWN: Duration = Duration::from_millis(100);
 pub fn run() -> Result<(), String> {
     let failed = |error: std::io::Error| format!("the HIP library cannot be tried: {error}");
     let mut child = Command::new("/proc/self/exe")
-        .args(std::env::args_os().skip(1))
+        // Nothing is an option behind a `--`.
         .arg("--try-library")
+        .args(std::env::args_os().skip(1))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()

@@ -17,6 +17,9 @@ use crate::rows::Rows;
 use crate::serving::Serving;
 use crate::session::{Answer, Request, Session};
 
+/// How many requests may have chunks to come. Each of a client's threads sends one at a time.
+const MOST: usize = 4096;
+
 #[derive(Debug)]
 enum To {
     Device { rows: Rows, stream: u64 },
@@ -89,6 +92,8 @@ impl Serving {
                 "the request {} began while another with that id has chunks to come",
                 request.id
             ));
+        } else if self.uploads.all.len() > MOST {
+            self.violation = Some(format!("more than {MOST} requests have chunks to come"));
         }
     }
 

@@ -77,6 +77,41 @@ fn a_worker_that_is_told_to_end_tells_its_clients() {
 }
 
 #[test]
+fn a_worker_that_ends_leaves_the_next_ones_socket() {
+    let mut worker = Worker::start(&[], &[]);
+    std::fs::remove_file(worker.socket()).unwrap();
+    let _next = std::os::unix::net::UnixListener::bind(worker.socket()).unwrap();
+    worker.signal(Signal::TERM);
+    assert!(worker.child.wait().unwrap().success());
+    assert!(worker.socket().exists());
+}
+
+#[test]
+fn a_worker_whose_options_have_ended_serves_all_the_same() {
+    Worker::start(&["--"], &[]).client().call(Ping {}).unwrap();
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_ended_in_time() {
+    let worker = Worker::start(&["--silence", "1"], &[]);
+    let mut client = worker.client();
+    let mut ping = Vec::new();
+    message::request(&Ping {}, 9, 0, 0, &[], &mut ping);
+    let writes = std::thread::spawn(move || while client.write(&ping).is_ok() {});
+    eventually("the client is gone", || writes.is_finished() && worker.processes().is_empty());
+}
+
+#[test]
+fn a_folder_that_keeps_no_more_code_objects_keeps_no_client_from_its_own() {
+    let worker = Worker::start(&[], &[]);
+    let cache = worker.folder.path().join("cache");
+    std::fs::remove_dir_all(&cache).unwrap();
+    std::fs::write(&cache, "no folder").unwrap();
+    load(&mut worker.client(), &vadd());
+    worker.logs("cannot be kept");
+}
+
+#[test]
 fn a_worker_that_is_killed_takes_its_clients_processes_along() {
     let mut worker = Worker::start(&[], &[]);
     let mut client = worker.client();
@@ -126,6 +161,11 @@ fn a_wait_that_is_longer_than_allowed_ends_its_client() {
     client.send(DeviceSync {}, 0, &[]);
     assert!(client.closed().contains("--longest-wait"));
     eventually("the process is gone", || worker.processes().is_empty());
+    let mut client = worker.client();
+    let pointer = client.malloc(1);
+    launch(&mut client);
+    client.send(Free { pointer }, 0, &[]);
+    assert!(client.closed().contains("--longest-wait"));
 }
 
 #[test]
