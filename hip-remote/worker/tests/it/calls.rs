@@ -326,6 +326,8 @@ fn a_stream_that_stands_still_keeps_no_other_streams_credit() {
     let (small, large) = (client.malloc(64), client.malloc(1 << 20));
     let [slow, quick] = [0; 2].map(|_| client.call(StreamCreate { flags: 1, priority: 0 }).unwrap().stream);
     launch_on(&mut client, slow);
+    // The code object's has come back.
+    client.credit = 0;
     let begun = Instant::now();
     client.upload(to(small, 64, slow), NO_REPLY, &[1; 64], MAX_CHUNK);
     let bytes = pattern(1 << 20);
