@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{IoSlice, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hip_abi::errors;
 use hip_abi::properties::{Layout, range};
@@ -12,7 +12,7 @@ use hip_protocol::envelope::NO_REPLY;
 use hip_protocol::message;
 use hip_transport::{Address, ClientKey, Error, Reader, Unanswered, Writer, ask, connect, printable};
 
-/// A worker that says nothing for so long is told as one.
+/// A worker that does not answer for so long is told as one.
 const TIME: Duration = Duration::from_secs(10);
 
 /// Prints each worker's devices, also when another one does not answer.
@@ -35,7 +35,6 @@ pub(crate) fn workers(addresses: &[Address], key: Option<&ClientKey>) -> Result<
 
 fn worker(address: &Address, key: Option<&ClientKey>) -> Result<String, Error> {
     let (reader, writer) = connect(address, key, TIME)?;
-    reader.set_silence(Some(TIME))?;
     let mut worker = Worker { reader, writer };
     let token = key.map(|key| key.token(address)).unwrap_or_default();
     let (welcome, version) =
@@ -86,6 +85,7 @@ impl Worker {
 
     /// A call's reply and its variable bytes.
     fn ask<C: Call>(&mut self, call: &C, variable: &[u8]) -> Result<(C::Reply, Vec<u8>), Error> {
+        self.reader.set_deadline(Some(Instant::now() + TIME));
         ask(&mut self.reader, &mut self.writer, call, variable).map_err(|why| match why {
             Unanswered::Connection(why) => why,
             Unanswered::Hip(status) => {

@@ -39,12 +39,13 @@ pub struct Reader {
     start: usize,
     end: usize,
     bulk: bool,
+    deadline: Option<Instant>,
 }
 
 impl Reader {
     pub(crate) fn new(socket: Arc<Socket>, tls: Option<Arc<Tls>>) -> Self {
         let tls = tls.map(|tls| (tls, Encrypted::new()));
-        Self { socket, tls, buffer: vec![0; BUFFER], start: 0, end: 0, bulk: false }
+        Self { socket, tls, buffer: vec![0; BUFFER], start: 0, end: 0, bulk: false, deadline: None }
     }
 
     /// Waits for the next message, whose predecessor the caller has taken whole.
@@ -113,7 +114,7 @@ impl Reader {
             self.bulk = true;
             let received = match &mut self.tls {
                 None => self.socket.receive(rest, RecvFlags::WAITALL)?,
-                Some((tls, encrypted)) => tls.receive(&self.socket, rest, encrypted)?,
+                Some((tls, encrypted)) => tls.receive(&self.socket, rest, encrypted, self.deadline)?,
             };
             if received == 0 {
                 return Err(self.cut());
@@ -164,6 +165,11 @@ impl Reader {
         self.socket.set_silence(time)
     }
 
+    /// When [`Self::next`] and [`Self::bytes`] fail, however many bytes come until then. `None` is never.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
+    }
+
     pub fn shutdown(&self) -> Shutdown {
         Shutdown(Arc::clone(&self.socket))
     }
@@ -197,8 +203,8 @@ impl Reader {
             let to = self.end..limit.clamp(self.end, self.buffer.len());
             let to = self.buffer.get_mut(to).unwrap_or_default();
             let received = match &mut self.tls {
-                None => self.socket.receive(to, RecvFlags::empty())?,
-                Some((tls, encrypted)) => tls.receive(&self.socket, to, encrypted)?,
+                None => self.socket.receive_until(to, RecvFlags::empty(), self.deadline)?,
+                Some((tls, encrypted)) => tls.receive(&self.socket, to, encrypted, self.deadline)?,
             };
             if received == 0 {
                 return if self.start == self.end { Ok(false) } else { Err(self.cut()) };

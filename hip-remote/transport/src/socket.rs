@@ -89,6 +89,19 @@ impl Socket {
         result
     }
 
+    /// Receives some bytes until a deadline. 0 is the end.
+    pub(crate) fn receive_until(
+        &self,
+        to: &mut [u8],
+        flags: RecvFlags,
+        deadline: Option<Instant>,
+    ) -> Result<usize> {
+        if deadline.is_some() && !self.readable(deadline)? {
+            return Err(Error::Failed(format!("{} did not answer in time", self.peer)));
+        }
+        self.receive(to, flags)
+    }
+
     /// Receives some bytes, or as many as fit with [`RecvFlags::WAITALL`]. 0 is the end.
     pub(crate) fn receive(&self, to: &mut [u8], flags: RecvFlags) -> Result<usize> {
         match retry_on_intr(|| net::recv(&self.descriptor, &mut *to, flags)) {

@@ -107,7 +107,13 @@ impl Tls {
     }
 
     /// Receives some bytes. 0 is the end.
-    pub(crate) fn receive(&self, socket: &Socket, to: &mut [u8], encrypted: &mut Encrypted) -> Result<usize> {
+    pub(crate) fn receive(
+        &self,
+        socket: &Socket,
+        to: &mut [u8],
+        encrypted: &mut Encrypted,
+        deadline: Option<Instant>,
+    ) -> Result<usize> {
         loop {
             let mut filled = 0;
             let mut ended = false;
@@ -132,7 +138,7 @@ impl Tls {
             if filled > 0 || ended || to.is_empty() {
                 return Ok(filled);
             }
-            encrypted.fill(socket)?;
+            encrypted.fill(socket, deadline)?;
             if encrypted.is_empty() {
                 return Ok(0);
             }
@@ -166,10 +172,10 @@ impl Encrypted {
         self.start == self.end
     }
 
-    fn fill(&mut self, socket: &Socket) -> Result<()> {
+    fn fill(&mut self, socket: &Socket, deadline: Option<Instant>) -> Result<()> {
         self.start = 0;
         self.end = 0;
-        self.end = socket.receive(&mut self.bytes, RecvFlags::empty())?;
+        self.end = socket.receive_until(&mut self.bytes, RecvFlags::empty(), deadline)?;
         Ok(())
     }
 }

@@ -145,6 +145,30 @@ fn a_silent_peer_is_noticed_after_the_time_that_was_set() {
 }
 
 #[test]
+fn a_peer_that_sends_a_byte_now_and_then_is_told_at_the_deadline() {
+    for key in [None, Some(key())] {
+        let ((mut reader, _writer), (_, mut worker)) = connected(key.as_ref());
+        let begin = Instant::now();
+        reader.set_deadline(Some(begin + Duration::from_millis(300)));
+        let sender = spawn(move || {
+            let message = ping(&[0; 1000]);
+            for byte in &message {
+                if worker.write(&mut [IoSlice::new(std::slice::from_ref(byte))]).is_err() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let read = reader.next().and_then(|message| reader.bytes(message.length).map(<[u8]>::len));
+        let Err(Error::Failed(sentence)) = read else { panic!("{read:?}") };
+        assert!(sentence.contains("did not answer in time"), "{sentence}");
+        assert!(begin.elapsed() < Duration::from_secs(3));
+        reader.shutdown().now();
+        sender.join().unwrap();
+    }
+}
+
+#[test]
 fn a_message_that_is_cut_is_an_error_and_no_end() {
     let whole = ping(b"variable");
     for cut in 1..whole.len() {

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hip_protocol::calls::{DeviceCount, Hello, Welcome};
+use hip_protocol::message::MAX_CHUNK;
 use hip_transport::{Address, ClientKey, Reader, Unanswered, Writer, ask};
 
 use super::inbox::Inbox;
@@ -17,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The worker opens its HIP library before it says welcome, which takes seconds on a machine with many GPUs.
 const WELCOME: Duration = Duration::from_secs(30);
+
+/// One chunk is copied on while the next one comes.
+const LEAST_WINDOW: u64 = 2 * MAX_CHUNK as u64;
 
 /// Why there is no connection.
 #[derive(Debug)]
@@ -37,10 +41,17 @@ pub fn open(
     memory: u64,
 ) -> Result<(Arc<Connection>, Welcome), NoWorker> {
     let (mut reader, mut writer) = hip_transport::connect(address, key, PATIENCE).map_err(unreachable)?;
-    reader.set_silence(Some(WELCOME)).map_err(unreachable)?;
+    reader.set_deadline(Some(Instant::now() + WELCOME));
     let token = key.map(|key| key.token(address)).unwrap_or_default();
     let hello = Hello { token, pid: std::process::id(), memory };
     let welcome = greet(&mut reader, &mut writer, &hello).map_err(unanswered)?;
+    if welcome.window < LEAST_WINDOW {
+        let (peer, window) = (reader.peer(), welcome.window);
+        return Err(NoWorker::Unreachable(format!(
+            "{peer} lets {window} bytes of copies be under way, and two chunks have {LEAST_WINDOW}: give it a greater window"
+        )));
+    }
+    reader.set_deadline(None);
     reader.set_silence(Some(watch::DEAD)).map_err(unreachable)?;
     let connection = Arc::new(Connection {
         outbox: Mutex::new(Outbox::default()),
@@ -49,7 +60,6 @@ pub fn open(
         post: Mutex::new(Post::new(writer)),
         peer: reader.peer().to_owned(),
         inbox: Mutex::new(Inbox::new(reader, welcome.window)),
-        window: welcome.window,
         next_id: AtomicU32::new(1),
         launches: AtomicU64::new(0),
         launches_waited_for: AtomicU64::new(0),

@@ -49,8 +49,6 @@ pub struct Connection {
     shutdown: Shutdown,
     /// The thread of [`watch`].
     watch: Mutex<Option<Thread>>,
-    /// How many bytes of chunks may be under way.
-    window: u64,
     peer: String,
 }
 

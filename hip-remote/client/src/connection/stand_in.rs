@@ -17,11 +17,11 @@ use hip_protocol::field::Field;
 use hip_protocol::message;
 use hip_transport::{Address, Message, Reader, Writer};
 
-use super::{Connection, Rows, open};
+use super::{Connection, NoWorker, Rows, open};
 use crate::error::HipError;
 
-/// A chunk has half of it at most.
-const WINDOW: u64 = 5000;
+/// The least that a client takes.
+const WINDOW: u64 = 2 << 20;
 
 /// A worker's side of a connection that has begun.
 pub(crate) struct Worker {
@@ -65,13 +65,21 @@ pub(crate) fn listen<T: Send + 'static>(
     path: &Path,
     act: impl FnOnce(Worker) -> T + Send + 'static,
 ) -> JoinHandle<T> {
+    listen_with(path, WINDOW, act)
+}
+
+fn listen_with<T: Send + 'static>(
+    path: &Path,
+    window: u64,
+    act: impl FnOnce(Worker) -> T + Send + 'static,
+) -> JoinHandle<T> {
     let listener = UnixListener::bind(path).unwrap();
     thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         let (reader, writer) = hip_transport::accept(stream.into(), None, Duration::from_secs(5)).unwrap();
         let mut worker = Worker { reader, writer };
         let hello = worker.expect::<Hello>();
-        worker.reply(&hello, &Welcome { window: WINDOW, driver: 1, runtime: 2, devices: 1 });
+        worker.reply(&hello, &Welcome { window, driver: 1, runtime: 2, devices: 1 });
         act(worker)
     })
 }
@@ -163,22 +171,33 @@ fn a_copy_sends_no_more_than_the_worker_has_room_for() {
         let copy = worker.expect::<HostToDevice>();
         let (first, bytes) = worker.take();
         assert!(first.envelope.has(CHUNK) && first.id == copy.id);
-        assert_eq!(bytes, [7; 2000]);
+        assert_eq!(bytes, [7; 900_000]);
         worker.take();
-        // 1000 bytes of room are left, and the third chunk has 2000.
+        // 297,152 bytes of room are left, and the third chunk has 900,000.
         assert!(!worker.reader.poll(Duration::from_millis(100)).unwrap());
-        worker.send(Credit::OP, 0, Envelope::default(), &Credit { bytes: 2000 }, &[]);
+        worker.send(Credit::OP, 0, Envelope::default(), &Credit { bytes: 900_000 }, &[]);
         let (third, _) = worker.take();
         assert!(third.envelope.has(CHUNK));
         worker.reply(&copy, &());
     });
     let desk = connection.sit().unwrap();
     let memory = vec![7u8; 3_000_000];
-    let from = Rows { address: memory.as_ptr() as usize, pitch: 1_000_000, width: 2000, height: 3 };
-    let call = HostToDevice { pointer: 1, pitch: 600_000, width: 2000, height: 3, stream: 0 };
+    let from = Rows { address: memory.as_ptr() as usize, pitch: 1_000_000, width: 900_000, height: 3 };
+    let call = HostToDevice { pointer: 1, pitch: 900_000, width: 900_000, height: 3, stream: 0 };
     connection.upload(&desk, &call, &from, true).unwrap();
     worker.join().unwrap();
     connection.close();
+}
+
+#[test]
+fn a_worker_with_room_for_less_than_two_chunks_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("worker");
+    let worker = listen_with(&path, WINDOW - 1, drop);
+    let address = Address::parse(&format!("unix:{}", path.display())).unwrap();
+    let Err(NoWorker::Unreachable(why)) = open(&address, None, 0) else { panic!("the client takes it") };
+    assert!(why.contains("lets 2097151 bytes"), "{why}");
+    worker.join().unwrap();
 }
 
 #[test]

@@ -19,7 +19,7 @@ impl Connection {
     /// # Errors
     /// The copy failed, where the program waits for it; or the connection is lost.
     pub fn upload(&self, desk: &Desk, call: &HostToDevice, from: &Rows, wait: bool) -> Outcome {
-        let chunk = chunk(call, self.most_in_chunk());
+        let chunk = chunk(call, MAX_CHUNK);
         if wait {
             let id = self.expect(desk)?;
             self.append(call, id, 0, desk, &[], false);
@@ -43,7 +43,7 @@ impl Connection {
         self.append(call, id, 0, desk, &[], false);
         let one =
             Rows { address: image.as_ptr() as usize, pitch: image.len(), width: image.len(), height: 1 };
-        self.send_rows(desk, ModuleImage::OP, id, &one, self.most_in_chunk())?;
+        self.send_rows(desk, ModuleImage::OP, id, &one, MAX_CHUNK)?;
         Ok(self.answer::<ModuleImage>(desk, id)?.0)
     }
 
@@ -112,11 +112,6 @@ impl Connection {
             sent += length;
         }
         result
-    }
-
-    /// Half of the worker's room, so that one chunk is copied on while the next one comes.
-    fn most_in_chunk(&self) -> usize {
-        usize::try_from(self.window / 2).unwrap_or(MAX_CHUNK).clamp(1, MAX_CHUNK)
     }
 
     fn take_credit(&self, desk: &Desk, bytes: usize) -> Outcome {
