@@ -250,7 +250,7 @@ fn memory_that_is_being_freed_is_waited_for() {
 
 #[test]
 fn memory_counts_until_the_device_has_freed_it() {
-    let worker = Worker::start(&["--memory", "1MiB"], &[("TEST_GPU_SLOW_MS", "500")]);
+    let worker = Worker::start(&["--memory", "1MiB"], &[("TEST_GPU_SLOW_MS", "2000")]);
     let mut client = worker.client();
     let pointer = client.malloc(1 << 20);
     launch(&mut client);
@@ -258,14 +258,14 @@ fn memory_counts_until_the_device_has_freed_it() {
     client.one_way(Free { pointer });
     client.lane = 1;
     assert_eq!(client.call(Ping {}), Ok(()));
-    assert!(begun.elapsed() < Duration::from_millis(300), "the reader goes on");
+    assert!(begun.elapsed() < Duration::from_secs(1), "the reader goes on");
     client.malloc(1 << 20);
-    assert!(begun.elapsed() > Duration::from_millis(300), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() > Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
 #[test]
 fn a_wait_for_a_stream_that_was_destroyed_stalls_no_other_lane() {
-    let worker = Worker::start(&[], &[("TEST_GPU_SLOW_MS", "1000")]);
+    let worker = Worker::start(&[], &[("TEST_GPU_SLOW_MS", "2000")]);
     let mut client = worker.client();
     let stream = client.call(StreamCreate { flags: 1, priority: 0 }).unwrap().stream;
     launch_on(&mut client, stream);
@@ -274,15 +274,15 @@ fn a_wait_for_a_stream_that_was_destroyed_stalls_no_other_lane() {
     let sync = client.send(DeviceSync {}, 0, &[]);
     client.lane = 1;
     client.call(Ping {}).unwrap();
-    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     client.lane = 0;
     client.reply::<DeviceSync>(sync).unwrap();
-    assert!(begun.elapsed() > Duration::from_millis(500), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() > Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
 #[test]
 fn a_free_waits_for_no_other_device() {
-    let worker = Worker::start(&[], &[("TEST_GPU_SLOW_MS", "1000"), ("TEST_GPU_DEVICES", "2")]);
+    let worker = Worker::start(&[], &[("TEST_GPU_SLOW_MS", "2000"), ("TEST_GPU_DEVICES", "2")]);
     let mut client = worker.client();
     let first = client.malloc(1);
     launch(&mut client);
@@ -292,7 +292,7 @@ fn a_free_waits_for_no_other_device() {
     let second = client.malloc(1);
     client.call(Free { pointer: second }).unwrap();
     client.call(MemoryInfo {}).unwrap();
-    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_reply_waits_for_nothing_that_is_still_to_come() {
 
 #[test]
 fn a_stream_that_stands_still_keeps_no_other_streams_credit() {
-    let worker = Worker::start(&[], &[("TEST_GPU_SLOW_MS", "2000")]);
+    let worker = Worker::start(&[], &[("TEST_GPU_SLOW_MS", "3000")]);
     let mut client = worker.client();
     let (small, large) = (client.malloc(64), client.malloc(1 << 20));
     let [slow, quick] = [0; 2].map(|_| client.call(StreamCreate { flags: 1, priority: 0 }).unwrap().stream);
@@ -340,7 +340,7 @@ fn a_stream_that_stands_still_keeps_no_other_streams_credit() {
         let id = client.upload(to(large, 1 << 20, quick), 0, &bytes, MAX_CHUNK);
         client.reply::<HostToDevice>(id).unwrap();
     }
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     let id = client.one_way(from(small, 64, slow));
     client.sync(slow).unwrap();
     assert_eq!(client.chunks[&id], [1; 64]);
