@@ -140,6 +140,8 @@ pub fn seated_anywhere<T>(call: impl Fn(&Seat) -> Outcome<T>) -> Outcome<T> {
                         seat.session.keep_state();
                     }
                     if seat.session.has_state() {
+                        // It tells why: many a program ends with its first error.
+                        let _ = process::session();
                         return Err(HipError::LOST);
                     }
                 }

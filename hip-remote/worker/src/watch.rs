@@ -83,11 +83,13 @@ fn watch(
         }
         let Some(session) = session else { continue };
         if let Some(longest) = longest_wait.filter(|longest| session.longest_wait() > *longest) {
-            session.close(&format!(
+            let sentence = format!(
                 "a call has waited for the GPU for more than {} s, which is the longest that this worker allows \
                  (--longest-wait)",
                 longest.as_secs()
-            ));
+            );
+            log!("a client is ended: {sentence}");
+            session.close(&sentence);
             return;
         }
         if beats && beat.elapsed() > BEAT {

@@ -160,6 +160,7 @@ fn a_wait_that_is_longer_than_allowed_ends_its_client() {
     launch(&mut client);
     client.send(DeviceSync {}, 0, &[]);
     assert!(client.closed().contains("--longest-wait"));
+    worker.logs("--longest-wait");
     eventually("the process is gone", || worker.processes().is_empty());
     let mut client = worker.client();
     let pointer = client.malloc(1);
