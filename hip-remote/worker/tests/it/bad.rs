@@ -62,6 +62,14 @@ fn a_client_that_breaks_the_protocol_is_told_and_no_other_is_touched() {
             }),
         ),
         (
+            "more than 4096 requests",
+            Box::new(move |client| {
+                for _ in 0..4097 {
+                    upload(client);
+                }
+            }),
+        ),
+        (
             "another operation or lane",
             Box::new(move |client| {
                 let id = upload(client);
