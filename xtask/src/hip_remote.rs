@@ -52,7 +52,7 @@ pub(crate) const DEV: Profile = Profile { flag: "--profile=dev", folder: "debug"
 
 /// Builds the programs and the libraries into a folder with `bin` and `lib`.
 pub(crate) fn built(profile: &Profile) -> Result<PathBuf> {
-    let target = target();
+    let target = programs::glibc_target();
     if !programs::is_installed(&target) {
         return Err(Refusal::new(format!(
             "HIP's libraries need glibc, and Rust's library for that is not installed: run `rustup target add {target}`"
@@ -83,11 +83,6 @@ pub(crate) fn built(profile: &Profile) -> Result<PathBuf> {
     }
     symlink(Release::Rocm7.soname(), &newest).with_context(|| format!("making {}", newest.display()))?;
     Ok(folder)
-}
-
-/// The target of the libraries: a program that asks for libamdhip64 is linked with glibc.
-pub(crate) fn target() -> String {
-    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
 
 /// A call of cargo in hip-remote, whose workspace is its own.

@@ -25,6 +25,11 @@ pub(crate) fn target() -> String {
     format!("{}-unknown-linux-musl", std::env::consts::ARCH)
 }
 
+/// The target of what loads into programs of this machine, or is linked with its C libraries.
+pub(crate) fn glibc_target() -> String {
+    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+}
+
 /// Whether the standard library of a target is installed, however the toolchain was installed.
 pub(crate) fn is_installed(target: &str) -> bool {
     Command::new(["rustc", "--print", "target-libdir", "--target", target])
@@ -63,7 +68,7 @@ impl Programs {
 
 /// The wrapper with another C library than the one that it ships with.
 pub(crate) fn wrapper_with_glibc() -> Result<PathBuf> {
-    let glibc = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let glibc = glibc_target();
     Command::new(["cargo", "build", "--locked", "--package", "runc-amd-wrapper", "--target", &glibc])
         .environment("RUSTFLAGS", "-C target-feature=+crt-static")
         .run()?;

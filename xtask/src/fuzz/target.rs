@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::{Command, search_path};
 use crate::privilege::Privilege;
-use crate::repository;
+use crate::{programs, repository};
 
 /// A fuzz target of fuzz/.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Target {
     }
 
     fn argv(&self, folder: &Path, corpora: &[PathBuf], found: &Path, duration: Duration) -> Vec<OsString> {
-        let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        let triple = programs::glibc_target();
         let mut argv: Vec<OsString> = vec![folder.join(triple).join("release").join(self.name).into()];
         argv.extend(corpora.iter().map(OsString::from));
         argv.push(format!("-max_total_time={}", duration.as_secs()).into());

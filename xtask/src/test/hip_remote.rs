@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use crate::command::Command;
-use crate::hip_remote::{DEV, built, cargo, target};
+use crate::hip_remote::{DEV, built, cargo};
+use crate::programs;
 
 pub(super) fn formatting() -> Result<()> {
     cargo("fmt").arguments(["--all", "--check"]).run()
@@ -23,7 +24,7 @@ pub(super) fn build() -> Result<PathBuf> {
 
 /// nextest over the workspace, in the target folder in which the libraries are built.
 pub(super) fn nextest(subcommand: &str) -> Command {
-    cargo("nextest").arguments([subcommand, "--locked", "--workspace", "--target", &target()])
+    cargo("nextest").arguments([subcommand, "--locked", "--workspace", "--target", &programs::glibc_target()])
 }
 
 /// The variable by which the tests find the folder of [`build`].

@@ -2,9 +2,10 @@ use std::time::{Duration, Instant};
 
 use hip_remote_tests::{Program, Steps, Worker, ended, is_alive, until};
 
-/// How soon a client's death has freed all, and a worker's death is known.
-/// Other tests run beside these. The worker's own tests hold the second that users are promised.
+/// How soon a client's death has freed all, where other tests run beside this one. The worker's own tests hold the second that
+/// users are promised.
 const FREED: Duration = Duration::from_secs(3);
+/// How soon a worker's death is known.
 const KNOWN: Duration = Duration::from_secs(10);
 
 const LOST: &str = "hipErrorContextIsDestroyed";
