@@ -1,12 +1,16 @@
 //! A code object's kernels, and how their arguments lie in memory: LLVM's metadata of code objects 3 to 6.
 
-use crate::elf;
-use crate::msgpack::{self, Value};
-use crate::{Refused, malformed};
+use rmpv::Value;
+use rmpv::decode::read_value_with_max_depth;
+
+use crate::{Refused, elf, malformed};
 
 /// The note that has the metadata (AMDGPUUsage, Note Records).
 const VENDOR: &str = "AMDGPU";
 const NT_AMDGPU_METADATA: u32 = 32;
+
+/// The metadata nests six deep, and rmpv counts two or three for a level.
+const MAX_DEPTH: usize = 32;
 
 /// More bytes of arguments than any GPU takes. A launch carries them in one message.
 const MAX_ARGUMENTS: u64 = 64 * 1024;
@@ -36,35 +40,30 @@ pub struct Argument {
 /// # Errors
 /// The metadata is missing, is of code object 2, or contradicts itself.
 pub fn kernels(code_object: &[u8]) -> Result<Vec<Kernel>, Refused> {
-    let note = elf::note(code_object, VENDOR, NT_AMDGPU_METADATA)?.ok_or_else(|| {
+    let mut note = elf::note(code_object, VENDOR, NT_AMDGPU_METADATA)?.ok_or_else(|| {
         malformed("the code object has no metadata of version 3 or later: build it with ROCm 3.5 or later")
     })?;
-    let metadata =
-        msgpack::parse(note).ok_or_else(|| malformed("the code object's metadata is no MessagePack"))?;
+    let metadata = read_value_with_max_depth(&mut note, MAX_DEPTH)
+        .map_err(|_| malformed("the code object's metadata is no MessagePack"))?;
     // A code object may hold variables alone.
-    let kernels = metadata.get("amdhsa.kernels").and_then(Value::array).unwrap_or_default();
-    kernels.iter().map(kernel).collect()
+    metadata["amdhsa.kernels"].as_array().into_iter().flatten().map(kernel).collect()
 }
 
 fn kernel(metadata: &Value) -> Result<Kernel, Refused> {
-    let name = metadata
-        .get(".name")
-        .and_then(Value::text)
-        .ok_or_else(|| malformed("a kernel of the code object has no name"))?;
+    let name =
+        metadata[".name"].as_str().ok_or_else(|| malformed("a kernel of the code object has no name"))?;
     let wrong = |what: &str| malformed(format!("the metadata of the kernel {name} {what}"));
-    let number = |field: &str| metadata.get(field).and_then(Value::number);
+    let number = |field: &str| metadata[field].as_u64();
     let segment = number(".kernarg_segment_size").ok_or_else(|| wrong("has no .kernarg_segment_size"))?;
     if segment > MAX_ARGUMENTS {
         return Err(wrong(&format!("asks for {segment} bytes of arguments")));
     }
     let mut arguments = Vec::new();
-    for argument in metadata.get(".args").and_then(Value::array).unwrap_or_default() {
-        let kind = argument.get(".value_kind").and_then(Value::text).unwrap_or_default();
-        if kind.starts_with("hidden_") {
+    for argument in metadata[".args"].as_array().into_iter().flatten() {
+        if argument[".value_kind"].as_str().is_some_and(|kind| kind.starts_with("hidden_")) {
             continue;
         }
-        let field = |name| argument.get(name).and_then(Value::number);
-        let (Some(offset), Some(size)) = (field(".offset"), field(".size")) else {
+        let (Some(offset), Some(size)) = (argument[".offset"].as_u64(), argument[".size"].as_u64()) else {
             return Err(wrong("has an argument without .offset or .size"));
         };
         if offset.checked_add(size).is_none_or(|end| end > segment) {
@@ -95,6 +94,46 @@ impl Kernel {
             if let Some(bytes) = all.get_mut(argument.offset..argument.offset + argument.size) {
                 fill(number, bytes);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of one segment: a note with this metadata.
+    fn code_object(metadata: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(metadata.len()).unwrap();
+        let note = [
+            &7_u32.to_le_bytes(),
+            &length.to_le_bytes(),
+            &32_u32.to_le_bytes(),
+            b"AMDGPU\0\0".as_slice(),
+            metadata,
+        ];
+        let note = note.concat();
+        let mut file = vec![0; 64 + 56];
+        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        file[18] = 224;
+        // The table of segments, its entries' size and their count; then a segment's type, place and size.
+        for (at, byte) in [(32, 64), (54, 56), (56, 1), (64, 4), (64 + 8, 64 + 56)] {
+            file[at] = byte;
+        }
+        file[64 + 32..64 + 40].copy_from_slice(&(note.len() as u64).to_le_bytes());
+        file.extend(note);
+        file
+    }
+
+    #[test]
+    fn metadata_that_announces_more_than_it_holds_or_nests_without_end_is_refused_at_once() {
+        assert_eq!(kernels(&code_object(b"\x81\xaeamdhsa.kernels\x90")), Ok(Vec::new()));
+        // A map, an array, text and bytes of 2^32 - 1.
+        let announced = [0xdf, 0xdd, 0xdb, 0xc6].map(|marker| vec![marker, 0xff, 0xff, 0xff, 0xff]);
+        let nested = [vec![0x91; 1_000_000], announced.concat().repeat(100_000)];
+        for metadata in announced.iter().chain(&nested) {
+            let refused = kernels(&code_object(metadata)).unwrap_err().to_string();
+            assert_eq!(refused, "the code object's metadata is no MessagePack");
         }
     }
 }

@@ -20,7 +20,6 @@ pub mod data;
 mod elf;
 pub mod image;
 pub mod kernel;
-mod msgpack;
 mod target;
 
 /// An image that no kernel can be had from, and why.
