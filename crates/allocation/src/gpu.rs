@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use foreign_text::is_unsafe_to_show;
 use inventory::PciAddress;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::path::clean;
 use crate::withheld::{Card, Withheld};
-use crate::{Quoted, Render, is_unsafe_to_show};
+use crate::{Quoted, Render};
 
 /// Something that a container can be given: a GPU, or a partition of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -38,6 +38,6 @@ pub mod ticket;
 pub mod withheld;
 
 pub use error::Error;
-pub use quoted::{Quoted, is_unsafe_to_show};
+pub use quoted::Quoted;
 pub use render::Render;
 pub use rfc3339::rfc3339;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use allocation::is_unsafe_to_show;
+use foreign_text::is_unsafe_to_show;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 pub use telemetry::printable::printable;

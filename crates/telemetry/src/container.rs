@@ -4,7 +4,7 @@
 //! cannot choose it. A system container of LXC, LXD or Incus is a machine of its own: its owner is the
 //! outermost container inside it, or else the system container.
 
-use allocation::is_unsafe_to_show;
+use foreign_text::is_unsafe_to_show;
 
 /// The length at which names are cut: they are values of labels.
 const LONGEST: usize = 128;

@@ -1,6 +1,6 @@
 //! Makes text that came from a machine safe to show to a person.
 
-use allocation::is_unsafe_to_show;
+use foreign_text::is_unsafe_to_show;
 
 /// Writes out what would steer a terminal or forge a line: control characters, line ends, and marks that turn text or are
 /// not seen.

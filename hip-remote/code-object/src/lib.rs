@@ -13,6 +13,8 @@
 
 use std::fmt::Write as _;
 
+use foreign_text::is_unsafe_to_show;
+
 mod bundle;
 mod bytes;
 mod compressed;
@@ -49,7 +51,7 @@ impl std::fmt::Display for Refused {
             }
         };
         // A terminal would execute what stands in an image's names.
-        let fit = sentence.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+        let fit = sentence.chars().map(|c| if is_unsafe_to_show(c) { '\u{fffd}' } else { c });
         let mut length = 0;
         fit.take_while(|c| {
             length += c.len_utf8();
@@ -71,13 +73,11 @@ mod tests {
 
     #[test]
     fn a_sentence_is_fit_for_a_terminal_whatever_an_image_calls_itself() {
-        let offered = vec!["gfx90a\x1b[2J\0".to_owned(), "é".repeat(5000)];
+        let offered = vec!["gfx90a\x1b[2J\u{202e}".to_owned(), "é".repeat(5000)];
         let sentence = Refused::NoCodeFor { target: "gfx906".to_owned(), offered }.to_string();
-        assert!(
-            sentence.starts_with(
-                "build the program with --offload-arch=gfx906: it has code for gfx90a\u{fffd}[2J"
-            )
-        );
-        assert!(sentence.len() <= SENTENCE && !sentence.chars().any(char::is_control), "{sentence:?}");
+        assert!(sentence.starts_with(
+            "build the program with --offload-arch=gfx906: it has code for gfx90a\u{fffd}[2J\u{fffd}"
+        ));
+        assert!(sentence.len() <= SENTENCE && !sentence.chars().any(is_unsafe_to_show), "{sentence:?}");
     }
 }

@@ -11,7 +11,7 @@ use hip_protocol::calls::{Call as _, Close, Hello, Welcome};
 use hip_protocol::envelope::Envelope;
 use hip_protocol::header::{VERSION_1, VERSION_2};
 use hip_protocol::message;
-use hip_transport::{Message, Reader, WorkerKey, Writer};
+use hip_transport::{Message, Reader, WorkerKey, Writer, printable};
 use runc_amd_wrapper::paths::Paths;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
@@ -148,9 +148,8 @@ fn hello(reader: &mut Reader, key: Option<&WorkerKey>) -> Result<Begun, String> 
         return Err("the token is not this worker's: take the client.key that was made with its worker.key"
             .to_owned());
     }
-    let program = String::from_utf8_lossy(program);
-    // For the log: one line, and not a long one.
-    let program = program.chars().filter(|c| !c.is_control()).take(100).collect();
+    // The log gets no long line.
+    let program = printable(program).chars().take(100).collect();
     Ok(Begun::Version2 { id: first.id, hello, program })
 }
 
