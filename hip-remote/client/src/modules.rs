@@ -9,6 +9,7 @@ use hip_code_object::data::has_writable_data;
 use hip_code_object::image::{self, length};
 use hip_code_object::kernel::{Kernel, kernels};
 use hip_protocol::calls::{ModuleFunction, ModuleGlobal, ModuleImage, ModuleLoad, ModuleUnload};
+use hip_transport::sha256;
 
 use crate::allocations::{Allocation, Kind};
 use crate::connection::lock;
@@ -120,9 +121,7 @@ fn load_for(seat: &Seat, image: &[u8], is_held: bool) -> Outcome<u64> {
     let target = session.properties(&seat.desk, device)?.target()?;
     let code = image::code_object(image, &target).map_err(|why| refused(&why))?;
     let kernels = kernels(&code).map_err(|why| refused(&why))?;
-    let digest = ring::digest::digest(&ring::digest::SHA256, &code);
-    let sha256 = digest.as_ref().try_into().map_err(|_| HipError::UNKNOWN)?;
-    let bytes = code.len() as u64;
+    let (sha256, bytes) = (sha256(&code), code.len() as u64);
     let mut module = session.connection.call(&seat.desk, &ModuleLoad { sha256, bytes }, &[])?.0.module;
     if module == 0 {
         module = session.connection.upload_image(&seat.desk, &ModuleImage { sha256, bytes }, &code)?.module;

@@ -7,9 +7,8 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use ring::digest::{SHA256, digest};
-
 use crate::Address;
+use crate::sha256::sha256;
 
 const WORKER: &str = "rocworker-hip worker key 1";
 const CLIENT: &str = "rocworker-hip client key 1";
@@ -109,12 +108,6 @@ impl std::fmt::Debug for ClientKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ClientKey({})", hex(&self.certificate))
     }
-}
-
-pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
-    let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
-    hash
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -17,8 +17,8 @@ use rustls::{
     ServerConnection, SignatureScheme,
 };
 
-use crate::key::sha256;
 use crate::refuse;
+use crate::sha256::sha256;
 use crate::socket::Socket;
 use crate::text::MOST;
 use crate::{ClientKey, Error, Result, WorkerKey};

@@ -8,18 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use ring::digest::{SHA256, digest};
+use hip_transport::sha256;
 
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
     /// The most bytes of all code objects together.
     limit: u64,
-}
-
-/// Whether bytes have this digest.
-pub fn is(bytes: &[u8], sha256: &[u8; 32]) -> bool {
-    digest(&SHA256, bytes).as_ref() == sha256
 }
 
 impl Cache {
@@ -48,13 +43,13 @@ impl Cache {
     }
 
     /// A code object, where the folder has it whole.
-    pub fn read(&self, sha256: &[u8; 32], bytes: u64) -> Option<Vec<u8>> {
-        let path = self.path(sha256);
+    pub fn read(&self, digest: &[u8; 32], bytes: u64) -> Option<Vec<u8>> {
+        let path = self.path(digest);
         if fs::metadata(&path).ok()?.len() != bytes {
             return None;
         }
         let image = fs::read(&path).ok()?;
-        if !is(&image, sha256) {
+        if sha256(&image) != *digest {
             let _ = fs::remove_file(&path);
             return None;
         }
@@ -70,14 +65,14 @@ impl Cache {
     ///
     /// # Errors
     /// The file cannot be written; the code object can be used all the same.
-    pub fn keep(&self, sha256: &[u8; 32], image: &[u8]) -> io::Result<()> {
+    pub fn keep(&self, digest: &[u8; 32], image: &[u8]) -> io::Result<()> {
         let bytes = image.len() as u64;
         if bytes > self.limit {
             return Ok(());
         }
         self.make_room(bytes)?;
-        let path = self.path(sha256);
-        let part = self.part(sha256);
+        let path = self.path(digest);
+        let part = self.part(digest);
         let written = fs::File::create(&part).and_then(|mut file| file.write_all(image));
         let kept = written.and_then(|()| fs::rename(&part, &path));
         if kept.is_err() {
@@ -117,16 +112,16 @@ impl Cache {
         Ok(entries)
     }
 
-    fn path(&self, sha256: &[u8; 32]) -> PathBuf {
-        let name: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+    fn path(&self, digest: &[u8; 32]) -> PathBuf {
+        let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         self.folder.join(name)
     }
 
     /// An unfinished file. Two lanes may keep one code object at the same time.
-    fn part(&self, sha256: &[u8; 32]) -> PathBuf {
+    fn part(&self, digest: &[u8; 32]) -> PathBuf {
         static WRITERS: AtomicU64 = AtomicU64::new(0);
         let writer = WRITERS.fetch_add(1, Ordering::Relaxed);
-        self.path(sha256).with_extension(format!("{}.{writer}{PART}", std::process::id()))
+        self.path(digest).with_extension(format!("{}.{writer}{PART}", std::process::id()))
     }
 }
 
@@ -149,22 +144,18 @@ struct Entry {
 mod tests {
     use super::*;
 
-    fn digest(bytes: &[u8]) -> [u8; 32] {
-        super::digest(&SHA256, bytes).as_ref().try_into().unwrap()
-    }
-
     #[test]
     fn a_changed_file_is_no_code_object() {
         let place = tempfile::tempdir().unwrap();
         let cache = Cache::new(place.path(), 1000);
         let image = b"an image".as_slice();
-        assert_eq!(cache.read(&digest(image), 8), None);
-        cache.keep(&digest(image), image).unwrap();
-        assert_eq!(cache.read(&digest(image), 8).as_deref(), Some(image));
-        assert_eq!(cache.read(&digest(image), 9), None);
-        fs::write(cache.path(&digest(image)), b"An image").unwrap();
-        assert_eq!(cache.read(&digest(image), 8), None);
-        assert!(!cache.path(&digest(image)).exists());
+        assert_eq!(cache.read(&sha256(image), 8), None);
+        cache.keep(&sha256(image), image).unwrap();
+        assert_eq!(cache.read(&sha256(image), 8).as_deref(), Some(image));
+        assert_eq!(cache.read(&sha256(image), 9), None);
+        fs::write(cache.path(&sha256(image)), b"An image").unwrap();
+        assert_eq!(cache.read(&sha256(image), 8), None);
+        assert!(!cache.path(&sha256(image)).exists());
     }
 
     #[test]
@@ -173,13 +164,13 @@ mod tests {
         let cache = Cache::new(place.path(), 100);
         let images: Vec<Vec<u8>> = (0..4_u8).map(|value| vec![value; 40]).collect();
         for (image, second) in images.iter().zip([1, 2]) {
-            cache.keep(&digest(image), image).unwrap();
-            let file = fs::File::options().append(true).open(cache.path(&digest(image))).unwrap();
+            cache.keep(&sha256(image), image).unwrap();
+            let file = fs::File::options().append(true).open(cache.path(&sha256(image))).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(second)).unwrap();
         }
-        assert!(cache.read(&digest(&images[0]), 40).is_some());
-        cache.keep(&digest(&images[2]), &images[2]).unwrap();
-        let kept = |image: &Vec<u8>| cache.path(&digest(image)).exists();
+        assert!(cache.read(&sha256(&images[0]), 40).is_some());
+        cache.keep(&sha256(&images[2]), &images[2]).unwrap();
+        let kept = |image: &Vec<u8>| cache.path(&sha256(image)).exists();
         assert_eq!(images.iter().map(kept).collect::<Vec<_>>(), [true, false, true, false]);
         cache.keep(&[0; 32], &[0; 101]).unwrap();
         assert!(kept(&images[0]), "what is larger than the folder displaces nothing");
@@ -201,7 +192,7 @@ mod tests {
         }
         let cache = Cache::new(place.path(), 100);
         cache.prepare().unwrap();
-        cache.keep(&digest(&[2; 20]), &[2; 20]).unwrap();
+        cache.keep(&sha256(&[2; 20]), &[2; 20]).unwrap();
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 4);
         assert_eq!(fs::read(place.path().join(".part")).unwrap(), [1; 90]);
     }

@@ -208,7 +208,7 @@ impl Serving {
         match to {
             To::Image { sha256, image, held } => self.session.later(&request.clone(), move |session| {
                 let _held = held;
-                if !crate::cache::is(&image, &sha256) {
+                if hip_transport::sha256(&image) != sha256 {
                     return Err(INVALID_IMAGE);
                 }
                 if let Err(error) = session.cache.keep(&sha256, &image) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use hip_protocol::calls::*;
 use hip_protocol::envelope::NO_REPLY;
 use hip_protocol::message::MAX_CHUNK;
-use ring::digest::{SHA256, digest};
+use hip_transport::sha256;
 
 use crate::client::{Client, Failed};
 use crate::worker::Worker;
@@ -14,10 +14,6 @@ use crate::worker::Worker;
 pub fn vadd() -> Vec<u8> {
     let bundle = std::fs::read(test_gpu::built::compile_code_object("vadd")).unwrap();
     hip_code_object::image::code_object(&bundle, "gfx90a:sramecc+:xnack-").unwrap().into_owned()
-}
-
-fn sha256(bytes: &[u8]) -> [u8; 32] {
-    digest(&SHA256, bytes).as_ref().try_into().unwrap()
 }
 
 /// Loads a code object: the module, and how many bytes were sent for it.
