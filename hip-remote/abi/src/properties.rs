@@ -1,6 +1,6 @@
 //! `hipDeviceProp_t`: ROCm 6 laid it out anew, and its libraries still fill the older one for older programs.
 //!
-//! Sources: hip_runtime_api.h of 5.2.3 and 6.4.3, measured by gcc; the tests measure the installed one again.
+//! Sources: hip_runtime_api.h of 5.2.3 and 6.4.3, measured by gcc; the tests measure both again.
 
 use std::ops::Range;
 
@@ -105,9 +105,14 @@ const ADDED: [(&str, &str); 3] = [
     ("sharedMemPerBlockOptin", "sharedMemPerBlock"),
 ];
 
+/// The fields of a layout, and where each lies.
+pub fn fields(layout: Layout) -> impl Iterator<Item = (&'static str, Range<usize>)> {
+    FIELDS.iter().filter_map(move |field| Some((field.0, place(layout, field)?)))
+}
+
 /// Where a field lies.
 pub fn range(layout: Layout, name: &str) -> Option<Range<usize>> {
-    place(layout, FIELDS.iter().find(|(known, ..)| *known == name)?)
+    fields(layout).find_map(|(known, range)| (known == name).then_some(range))
 }
 
 /// A struct as a worker's library filled it, as a client shows it: in the client's layout, without what does not go over the

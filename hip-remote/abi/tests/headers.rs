@@ -1,8 +1,10 @@
-//! The tables against AMD's own header and library, as the distribution has them (Debian 12: 5.2.3).
-#![allow(clippy::disallowed_methods, reason = "gcc and nm are run on files of the test's own")]
+//! The tables against AMD's own headers and libraries: Debian 12's of ROCm 5 (5.2.3), which are installed, and those of ROCm 6
+//! in Debian sid (6.4.3), which are unpacked.
+#![allow(clippy::disallowed_methods, reason = "gcc, nm and ld.so are run on files of the test's own")]
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::process::Command;
 
 use hip_abi::memory::{self, Kind, PointerAttributes};
@@ -10,8 +12,26 @@ use hip_abi::properties::{self, Layout};
 use hip_abi::release::Release;
 use hip_abi::{attributes, errors, symbols};
 
-/// What a C program prints that knows AMD's header and has AMD's library.
-fn printed(statements: &str) -> String {
+const RELEASES: [Release; 2] = [Release::Rocm5, Release::Rocm6];
+
+/// The folder `usr` of the distribution that has a release.
+fn usr(release: Release) -> PathBuf {
+    if release == Release::Rocm5 {
+        return "/usr".into();
+    }
+    let tree = std::env::var_os("ROCWORKER_ROCM_SID").map(PathBuf::from);
+    tree.filter(|tree| tree.is_dir()).expect(ABSENT).join("usr")
+}
+
+const ABSENT: &str = "ROCWORKER_ROCM_SID names no folder: \
+    `cargo xtask test` fetches ~/.cache/rocworker-tests/rocm/sid-*/tree and names it";
+
+fn libraries(release: Release) -> PathBuf {
+    usr(release).join("lib/x86_64-linux-gnu")
+}
+
+/// What a C program prints that knows a release's header and has its library.
+fn printed(release: Release, statements: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let [source, program] = ["a.c", "a"].map(|name| folder.path().join(name));
     let code = format!(
@@ -20,50 +40,41 @@ fn printed(statements: &str) -> String {
     );
     std::fs::write(&source, code).unwrap();
     let made = Command::new("gcc")
-        .arg("-w")
-        .arg(&source)
-        .arg("-o")
-        .arg(&program)
-        .arg("-lamdhip64")
+        // This machine's glibc lacks what sid's library asks for.
+        .args(["-w", "-Wl,--allow-shlib-undefined", "-isystem"])
+        .args([usr(release).join("include"), source, "-o".into(), program.clone()])
+        .arg(libraries(release).join(release.soname()))
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let output = Command::new(&program).output().unwrap();
-    assert!(output.status.success());
+    // The distribution's own loader, and its glibc.
+    let output = Command::new(usr(release).join("lib64/ld-linux-x86-64.so.2"))
+        .arg("--library-path")
+        .args([libraries(release), program])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
 fn properties_lie_where_the_header_puts_them() {
-    let names = [
-        "name",
-        "warpSize",
-        "maxGridSize",
-        "memoryClockRate",
-        "arch",
-        "gcnArch",
-        "gcnArchName",
-        "memPitch",
-        "asicRevision",
-    ];
-    let mut statements = String::from("printf(\"%zu\\n\", sizeof(hipDeviceProp_t));\n");
-    let mut expected = format!("{}\n", Layout::Rocm5.size());
-    for name in names {
-        let _ = writeln!(
-            statements,
-            "printf(\"%zu %zu\\n\", offsetof(hipDeviceProp_t, {name}), sizeof(((hipDeviceProp_t *)0)->{name}));"
-        );
-        let range = properties::range(Layout::Rocm5, name).unwrap();
-        let _ = writeln!(expected, "{} {}", range.start, range.len());
+    for (release, layout) in RELEASES.into_iter().zip([Layout::Rocm5, Layout::Rocm6]) {
+        let mut statements = String::from("printf(\"%zu\\n\", sizeof(hipDeviceProp_t));\n");
+        let mut expected = format!("{}\n", layout.size());
+        for (name, range) in properties::fields(layout) {
+            let _ = writeln!(
+                statements,
+                "printf(\"{name} %zu %zu\\n\", offsetof(hipDeviceProp_t, {name}), sizeof(((hipDeviceProp_t *)0)->{name}));"
+            );
+            let _ = writeln!(expected, "{name} {} {}", range.start, range.len());
+        }
+        assert_eq!(printed(release, &statements), expected);
     }
-    assert_eq!(printed(&statements), expected);
 }
 
 #[test]
 fn attributes_of_a_pointer_lie_where_the_header_puts_them() {
-    let fields = ["memoryType", "device", "devicePointer", "hostPointer", "isManaged", "allocationFlags"];
-    let offsets =
-        fields.map(|field| format!("printf(\"%zu \", offsetof(hipPointerAttribute_t, {field}));\n")).concat();
     let expected = [
         std::mem::offset_of!(PointerAttributes, kind),
         std::mem::offset_of!(PointerAttributes, device),
@@ -73,46 +84,87 @@ fn attributes_of_a_pointer_lie_where_the_header_puts_them() {
         std::mem::offset_of!(PointerAttributes, flags),
         size_of::<PointerAttributes>(),
     ];
-    let printed = printed(&format!("{offsets}printf(\"%zu\", sizeof(hipPointerAttribute_t));\n"));
-    assert_eq!(printed, expected.map(|number| number.to_string()).join(" "));
+    for (release, kind) in RELEASES.into_iter().zip(["memoryType", "type"]) {
+        let fields = [kind, "device", "devicePointer", "hostPointer", "isManaged", "allocationFlags"];
+        let offsets = fields
+            .map(|field| format!("printf(\"%zu \", offsetof(hipPointerAttribute_t, {field}));\n"))
+            .concat();
+        let printed =
+            printed(release, &format!("{offsets}printf(\"%zu\", sizeof(hipPointerAttribute_t));\n"));
+        assert_eq!(printed, expected.map(|number| number.to_string()).join(" "));
+    }
 }
 
 #[test]
-fn kinds_of_memory_have_the_numbers_of_rocm_5() {
-    let expected =
-        [Kind::Host, Kind::Device].map(|kind| memory::number(Release::Rocm5, kind).unwrap().to_string());
-    assert_eq!(printed("printf(\"%d %d\", hipMemoryTypeHost, hipMemoryTypeDevice);\n"), expected.join(" "));
+fn kinds_of_memory_have_the_numbers_of_their_release() {
+    let kinds = [(Kind::Host, "Host"), (Kind::Device, "Device"), (Kind::Unregistered, "Unregistered")];
+    for release in RELEASES {
+        for (kind, name) in kinds {
+            let Some(number) = memory::number(release, kind) else { continue };
+            let printed = printed(release, &format!("printf(\"%d\", hipMemoryType{name});\n"));
+            assert_eq!(printed, number.to_string(), "{release:?} {name}");
+        }
+    }
 }
 
 #[test]
 fn errors_have_the_names_that_the_library_gives() {
-    let printed = printed("for (int code = -1; code < 1100; code++) puts(hipGetErrorName(code));\n");
-    for (code, name) in (-1..).zip(printed.lines()) {
-        assert_eq!(errors::name(Release::Rocm5, code).to_str(), Ok(name), "{code}");
+    for release in RELEASES {
+        let printed =
+            printed(release, "for (int code = -1; code < 1100; code++) puts(hipGetErrorName(code));\n");
+        for (code, name) in (-1..).zip(printed.lines()) {
+            assert_eq!(errors::name(release, code).to_str(), Ok(name), "{release:?} {code}");
+        }
+    }
+}
+
+/// 5.2.3 gave the names as texts.
+#[test]
+fn errors_have_the_texts_that_the_library_of_rocm_6_gives() {
+    let release = Release::Rocm6;
+    let printed =
+        printed(release, "for (int code = -1; code < 1100; code++) puts(hipGetErrorString(code));\n");
+    for (code, text) in (-1..).zip(printed.lines()) {
+        assert_eq!(errors::text(release, code).to_str(), Ok(text), "{code}");
     }
 }
 
 #[test]
 fn each_symbol_of_the_library_is_listed_with_its_version() {
-    let library = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
-    let listed = Command::new("nm")
-        .args(["-D", "--defined-only", "--with-symbol-versions", library])
-        .output()
-        .unwrap();
-    let listed = String::from_utf8(listed.stdout).unwrap();
-    let exported =
-        listed.lines().filter_map(|line| line.rsplit(' ').next()?.split_once("@@")).collect::<BTreeSet<_>>();
-    let ours: BTreeSet<_> = symbols::of(Release::Rocm5).map(|symbol| (symbol.name, symbol.version)).collect();
-    assert!(exported.len() > 400, "{listed}");
-    assert_eq!(exported.difference(&ours).collect::<Vec<_>>(), Vec::<&(&str, &str)>::new());
+    for release in RELEASES {
+        let listed = Command::new("nm")
+            .args(["-D", "--defined-only", "--with-symbol-versions"])
+            .arg(libraries(release).join(release.soname()))
+            .output()
+            .unwrap();
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        let exported = listed
+            .lines()
+            .filter_map(|line| line.rsplit(' ').next()?.split_once("@@"))
+            .collect::<BTreeSet<_>>();
+        let ours: BTreeSet<_> = symbols::of(release).map(|symbol| (symbol.name, symbol.version)).collect();
+        assert!(exported.len() > 400, "{listed}");
+        assert_eq!(exported.difference(&ours).collect::<Vec<_>>(), Vec::<&(&str, &str)>::new());
+        if release == Release::Rocm6 {
+            // ROCm 5 has symbols of 5.7.1 too.
+            assert_eq!(ours.len(), exported.len());
+        }
+    }
 }
 
 #[test]
 fn attributes_of_what_does_not_go_over_the_network_are_known_by_the_headers_numbers() {
     let answer = |names: &[&str], expected: bool| {
         let statements = names.iter().map(|name| format!("printf(\"%d\\n\", hipDeviceAttribute{name});\n"));
-        for (number, name) in printed(&statements.collect::<String>()).lines().zip(names) {
-            assert_eq!(attributes::is_not_remote(number.parse().unwrap()), expected, "{name}");
+        let statements = statements.collect::<String>();
+        for release in RELEASES {
+            for (number, name) in printed(release, &statements).lines().zip(names) {
+                assert_eq!(
+                    attributes::is_not_remote(number.parse().unwrap()),
+                    expected,
+                    "{release:?} {name}"
+                );
+            }
         }
     };
     answer(

@@ -215,6 +215,12 @@ fn nextest(subcommand: &str) -> Command {
     Command::new(["cargo", "nextest", subcommand, "--locked", "--target", &programs::target()])
 }
 
+/// Tells the tests where the fetched components are.
+fn with_fetched(command: Command) -> Result<Command> {
+    let variables = fetch::variables()?.into_iter();
+    Ok(variables.fold(command, |command, (name, path)| command.environment(name, path)))
+}
+
 /// A path below the target folder at which nothing of an earlier run is left.
 fn clean_file(name: &str) -> Result<PathBuf> {
     let path = repository::target().join("xtask").join(name);
@@ -253,10 +259,8 @@ impl Tests {
         let ignored = if self.tier == Tier::All { "all" } else { "default" };
         let nextest = hip_remote::nextest("run").arguments(["--profile", "ci", "--run-ignored", ignored]);
         let path = search_path(None)?;
-        self.privilege
-            .run_tests_as_root(hip_remote::with_folder(nextest, folder), &path)
-            .environment("PATH", &path)
-            .run()
+        let nextest = self.privilege.run_tests_as_root(hip_remote::with_folder(nextest, folder), &path);
+        with_fetched(nextest)?.environment("PATH", &path).run()
     }
 
     /// The tests of these packages, and of what depends on them, that the profile `changed` has.
@@ -293,10 +297,7 @@ impl Tests {
     fn with_environment(&self, command: Command, wrapper: &Path) -> Result<Command> {
         let path = search_path(Some(fetch::prometheus()?))?;
         let command = self.privilege.run_tests_as_root(command, &path);
-        let command = fetch::variables()?
-            .into_iter()
-            .fold(command, |command, (name, path)| command.environment(name, path));
-        Ok(command
+        Ok(with_fetched(command)?
             .environment("PATH", &path)
             .environment("ROCWORKER_FULL", "1")
             .environment("ROCWORKER_ALL", if self.tier == Tier::All { "1" } else { "0" })

@@ -158,16 +158,17 @@ const COMPONENTS: &[Component] = &[
         recipe: Recipe::Packages("sid", &["rocm-smi", "amd-smi"], Needed::Too),
         variables: &[("ROCWORKER_SMI_SID", "tree")],
     },
-    // HIP and HSA 6.4.3, AMD SMI 10.1 (November 2026): they say which status codes there are
+    // HIP and HSA 6.4.3, AMD SMI 10.1 (November 2026): headers say which status codes there are, and hip-remote's worker opens
+    // HIP's library
     Component {
-        what: "ROCm's headers",
-        folder: "rocm-headers",
+        what: "ROCm's headers and HIP's library",
+        folder: "rocm/sid",
         recipe: Recipe::Packages(
             "sid",
             &["libamdhip64-dev", "libhsa-runtime-dev", "libamd-smi-dev"],
-            Needed::Not,
+            Needed::Too,
         ),
-        variables: &[("ROCWORKER_ROCM_HEADERS", "tree/usr/include")],
+        variables: &[("ROCWORKER_ROCM_HEADERS", "tree/usr/include"), ("ROCWORKER_ROCM_SID", "tree")],
     },
     // What the kubelet of Kubernetes 1.32 says to device plugins and monitors, and that of 1.36 to container runtimes
     // (November 2026), in protobuf
