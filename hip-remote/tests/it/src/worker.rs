@@ -26,21 +26,20 @@ impl Worker {
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
         environment: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Self {
-        Self::by(&[], arguments, environment)
+        Self::by(&[] as &[&str], arguments, environment)
     }
 
-    /// A worker that another command starts, such as `ip netns exec NAME`.
+    /// A worker that another command becomes, such as `ip netns exec NAME`.
     pub fn by<'a>(
-        starter: &[&str],
+        starter: &[impl AsRef<OsStr>],
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
         environment: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Self {
         let folder = tempfile::Builder::new().prefix("hip-worker").tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let argv = starter.iter().copied().chain(["setpriv", "--pdeathsig", "KILL", "--"]);
-        let argv: Vec<&str> = argv.collect();
-        let mut command = Command::new(argv[0]);
-        command.args(&argv[1..]).arg(built().join("bin/rocworker-hip-worker"));
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).args(starter);
+        command.arg(built().join("bin/rocworker-hip-worker"));
         command
             .arg("--unix")
             .arg(path("hip.sock"))

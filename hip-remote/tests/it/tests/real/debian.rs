@@ -1,12 +1,76 @@
-use hip_remote_tests::{Steps, Worker};
+//! AMD's own libraries as Debian has them: they find no GPU.
 
-/// Debian 12's own, which finds no GPU here.
-const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use hip_protocol::calls::Hello;
+use hip_protocol::message;
+use hip_remote_tests::{ROCM_6, SidRoot, Steps, Worker, is_alive, until};
+
+/// Debian 12's: 5.2.3.
+const ROCM_5: &str = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
+
+/// A client leases one GPU, whatever the library finds.
+const POLICY: &str = r#"{"schema_version":2,"requests":"all","sharing":"exclusive","gpus":[
+    {"index":0,"names":[],"card":"0000:64:00.0","nodes":[{"path":"/dev/dri/renderD128"}]}]}"#;
+
+const SOON: Duration = Duration::from_secs(3);
+
+fn in_sid(root: &SidRoot) -> Worker {
+    Worker::by(&root.starter(), ["-p", "0", "--hip-library", ROCM_6], [])
+}
+
+fn says_that_there_is_no_device(steps: &mut Steps) {
+    for step in ["count", "malloc 16"] {
+        let answer = steps.ask(step);
+        assert!(answer.starts_with("hipErrorNoDevice"), "{step}: {answer}");
+    }
+}
+
+/// The leases and the records of clients in a root.
+fn owned(root: &SidRoot) -> Vec<String> {
+    let entries = ["leases", "records"].map(|name| fs::read_dir(root.path("run/rocworker").join(name)));
+    let names = entries.into_iter().flatten().flatten().map(|entry| entry.unwrap().file_name());
+    names.map(|name| name.into_string().unwrap()).filter(|name| !name.starts_with('.')).collect()
+}
 
 #[test]
 fn real_hip_library_of_debian_says_through_the_worker_that_there_is_no_device() {
-    let worker = Worker::with(["-p", "0", "--hip-library", LIBRARY], []);
-    let mut steps = Steps::on(&worker.unix());
-    assert!(steps.ask("count").starts_with("hipErrorNoDevice"));
-    assert!(steps.ask("malloc 16").starts_with("hipErrorNoDevice"));
+    let worker = Worker::with(["-p", "0", "--hip-library", ROCM_5], []);
+    says_that_there_is_no_device(&mut Steps::on(&worker.unix()));
+}
+
+#[test]
+fn real_hip_library_of_debian_sid_says_it_in_a_root_of_sid() {
+    let root = SidRoot::new();
+    let worker = in_sid(&root);
+    says_that_there_is_no_device(&mut Steps::on(&worker.unix()));
+}
+
+#[test]
+fn real_client_in_a_root_of_debian_sid_leaves_no_process_lease_or_mount() {
+    let root = SidRoot::new();
+    fs::write(root.path("etc/rocworker/wrapper.json"), POLICY).unwrap();
+    let mut worker = in_sid(&root);
+    // A program lets a worker without devices go after each call.
+    let mut client = TcpStream::connect(worker.tcp()).unwrap();
+    let mut hello = Vec::new();
+    message::request(&Hello { token: [0; 32], pid: 1, memory: 0 }, 1, 0, 0, b"it stays", &mut hello);
+    client.write_all(&hello).unwrap();
+    client.read_exact(&mut [0; 16]).unwrap();
+
+    let processes = worker.clients();
+    assert_eq!(processes.len(), 1);
+    let mapped = fs::read_to_string(format!("/proc/{}/maps", processes[0])).unwrap();
+    assert!(mapped.contains("/libamdhip64.so.6.4."), "{mapped}");
+    assert_eq!(owned(&root).len(), 2, "a lease and a record: {:?}", owned(&root));
+
+    drop(client);
+    until("the client's process is gone", SOON, || !is_alive(processes[0]));
+    until("the client owns nothing", SOON, || owned(&root).is_empty());
+    worker.end();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(root.path("").to_str().unwrap()), "{mounts}");
 }
