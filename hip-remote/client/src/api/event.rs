@@ -16,17 +16,30 @@ const INTERPROCESS: c_uint = 0x4;
 
 const BLOCKING_SYNC: c_uint = 0x1;
 const DISABLE_TIMING: c_uint = 0x2;
+const DISABLE_SYSTEM_FENCE: c_uint = 0x2000_0000;
 const RELEASE_TO_DEVICE: c_uint = 0x4000_0000;
 const RELEASE_TO_SYSTEM: c_uint = 0x8000_0000;
 
-fn create(to: *mut usize, flags: c_uint) -> Outcome {
-    if flags & !(BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS | RELEASE_TO_DEVICE | RELEASE_TO_SYSTEM) != 0
-        || to.is_null()
-    {
-        return Err(HipError::INVALID_VALUE);
+/// What the worker is asked for. A system fence that the program does without costs it time alone, and HIP 5.2 does not know
+/// the flag.
+fn wire(flags: c_uint) -> Outcome<c_uint> {
+    let known = BLOCKING_SYNC
+        | DISABLE_TIMING
+        | INTERPROCESS
+        | DISABLE_SYSTEM_FENCE
+        | RELEASE_TO_DEVICE
+        | RELEASE_TO_SYSTEM;
+    match flags {
+        _ if flags & !known != 0 => Err(HipError::INVALID_VALUE),
+        _ if flags & INTERPROCESS != 0 => Err(HipError::NOT_SUPPORTED),
+        _ => Ok(flags & !DISABLE_SYSTEM_FENCE),
     }
-    if flags & INTERPROCESS != 0 {
-        return Err(HipError::NOT_SUPPORTED);
+}
+
+fn create(to: *mut usize, flags: c_uint) -> Outcome {
+    let flags = wire(flags)?;
+    if to.is_null() {
+        return Err(HipError::INVALID_VALUE);
     }
     seated(|seat| {
         let (reply, _) = seat.session().connection.call(&seat.desk, &EventCreate { flags }, &[])?;
@@ -82,5 +95,18 @@ hip! {
             // SAFETY: the program wants the time there.
             unsafe { put(to, reply.milliseconds) }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worker_is_asked_for_the_flags_that_each_library_knows() {
+        assert_eq!(wire(DISABLE_TIMING | RELEASE_TO_SYSTEM), Ok(DISABLE_TIMING | RELEASE_TO_SYSTEM));
+        assert_eq!(wire(DISABLE_SYSTEM_FENCE | DISABLE_TIMING), Ok(DISABLE_TIMING));
+        assert_eq!(wire(INTERPROCESS | DISABLE_TIMING), Err(HipError::NOT_SUPPORTED));
+        assert_eq!(wire(0x1000_0000), Err(HipError::INVALID_VALUE));
     }
 }
