@@ -20,6 +20,12 @@ const PITCH: usize = 256;
 /// `hipHostMallocMapped`, `hipHostRegisterMapped`: a GPU would read the program's memory.
 const MAPPED: c_uint = 0x2;
 
+/// `hipHostMallocCoherent` and `hipHostMallocNonCoherent`: no memory is both.
+const COHERENCE: c_uint = 0x4000_0000 | 0x8000_0000;
+
+/// `hipHostMallocPortable`, `WriteCombined`, `Uncached` (ROCm 6) and `NumaUser`, for which one host's memory is all alike.
+const OF_THE_HOST: c_uint = 0x1 | 0x4 | 0x1000_0000 | 0x2000_0000;
+
 /// `hipInvalidDeviceId`.
 const NO_DEVICE: c_int = -2;
 
@@ -47,13 +53,20 @@ fn allocate_pitched(to: *mut usize, pitch: *mut usize, width: usize, rows: usize
     unsafe { put(pitch, row) }
 }
 
+fn can_allocate_host(flags: c_uint) -> Outcome {
+    match flags {
+        _ if flags & !(MAPPED | COHERENCE | OF_THE_HOST) != 0 => Err(HipError::INVALID_VALUE),
+        _ if flags & COHERENCE == COHERENCE => Err(HipError::INVALID_VALUE),
+        _ if flags & MAPPED != 0 => Err(HipError::NOT_SUPPORTED),
+        _ => Ok(()),
+    }
+}
+
 fn allocate_host(to: *mut usize, bytes: usize, flags: c_uint) -> Outcome {
     if to.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
-    if flags & MAPPED != 0 {
-        return Err(HipError::NOT_SUPPORTED);
-    }
+    can_allocate_host(flags)?;
     // A machine without a worker has no HIP at all.
     seated(|_| Ok(()))?;
     let start = if bytes == 0 { 0 } else { host_memory::allocate(bytes, flags)? };
@@ -378,6 +391,21 @@ hip! {
 mod tests {
     use super::*;
     use crate::release::tests::each;
+
+    #[test]
+    fn flags_of_pinned_memory_that_hip_does_not_have_are_refused() {
+        for (flags, allowed) in [
+            (0, Ok(())),
+            (0x4000_0005, Ok(())),
+            (0xa000_0000, Ok(())),
+            (0x2, Err(HipError::NOT_SUPPORTED)),
+            (0x8, Err(HipError::INVALID_VALUE)),
+            (0xc000_0000, Err(HipError::INVALID_VALUE)),
+            (0xffff_ff00, Err(HipError::INVALID_VALUE)),
+        ] {
+            assert_eq!(can_allocate_host(flags), allowed, "{flags:#x}");
+        }
+    }
 
     #[test]
     fn pinned_memory_has_each_releases_own_number() {
