@@ -73,6 +73,15 @@ fn get_priority(handle: usize, to: *mut c_int, default: Default) -> Outcome {
     seated(|seat| unsafe { put(to, made_with(seat, handle, default)?.priority) })
 }
 
+/// Graphs are not supported, so that no stream is ever captured.
+fn is_capturing(handle: usize, to: *mut c_int, default: Default) -> Outcome {
+    seated(|seat| {
+        stream(seat, handle, default)?;
+        // SAFETY: the program wants the status there.
+        unsafe { put(to, 0) }
+    })
+}
+
 hip! {
     fn hipStreamCreate(to: *mut usize) { create(to, 0, 0) }
 
@@ -130,14 +139,9 @@ hip! {
         seated(|seat| unsafe { put(to, stream(seat, handle, Default::Null)?.device) })
     }
 
-    // Graphs are not supported, so that no stream is ever captured.
-    fn hipStreamIsCapturing(handle: usize, to: *mut c_int) {
-        seated(|seat| {
-            stream(seat, handle, Default::Null)?;
-            // SAFETY: the program wants the status there.
-            unsafe { put(to, 0) }
-        })
-    }
+    fn hipStreamIsCapturing(handle: usize, to: *mut c_int) { is_capturing(handle, to, Default::Null) }
+
+    fn hipStreamIsCapturing_spt(handle: usize, to: *mut c_int) { is_capturing(handle, to, Default::PerThread) }
 }
 
 #[unsafe(no_mangle)]
