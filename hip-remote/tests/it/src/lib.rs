@@ -21,7 +21,7 @@ pub use namespaces::Namespaces;
 pub use program::Program;
 pub use python::python;
 pub use relay::Relay;
-pub use sid::{ROCM_6, SidRoot};
+pub use sid::{ROCM_6, SidRoot, sid};
 pub use steps::Steps;
 pub use waiting::until;
 pub use worker::Worker;

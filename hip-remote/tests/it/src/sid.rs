@@ -1,4 +1,4 @@
-//! A root of Debian sid with ROCm 6.4.3, whose glibc this machine lacks.
+//! Debian sid's ROCm 6.4.3, and a root with the glibc that it needs.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,6 +10,18 @@ use crate::built;
 
 /// The library in such a root.
 pub const ROCM_6: &str = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.6";
+
+/// The unpacked packages.
+///
+/// # Panics
+/// They are not there.
+pub fn sid() -> PathBuf {
+    let tree = std::env::var_os("ROCWORKER_ROCM_SID").map(PathBuf::from).filter(|tree| tree.is_dir());
+    tree.expect(
+        "ROCWORKER_ROCM_SID names no folder: \
+         `cargo xtask test` fetches ~/.cache/rocworker-tests/rocm/sid-*/tree and names it",
+    )
+}
 
 /// `$0` is the root, `$1` sid's usr, `$2` where the programs are, `$3` where tests have their files; what follows is executed.
 /// A /dev with these nodes and no /sys show no GPU on any machine.
@@ -32,14 +44,7 @@ pub struct SidRoot {
 }
 
 impl SidRoot {
-    /// # Panics
-    /// sid's packages are not there.
     pub fn new() -> Self {
-        let tree = std::env::var_os("ROCWORKER_ROCM_SID").map(PathBuf::from).filter(|tree| tree.is_dir());
-        let tree = tree.expect(
-            "ROCWORKER_ROCM_SID names no folder: \
-             `cargo xtask test` fetches ~/.cache/rocworker-tests/rocm/sid-*/tree and names it",
-        );
         let folder = tempfile::Builder::new().prefix("hip-sid").tempdir().unwrap();
         for name in ["usr", "proc", "dev", "etc/rocworker", "run"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
@@ -53,7 +58,7 @@ impl SidRoot {
         for outside in [built().to_owned(), std::env::temp_dir()] {
             fs::create_dir_all(folder.path().join(outside.strip_prefix("/").unwrap())).unwrap();
         }
-        Self { folder, usr: tree.join("usr") }
+        Self { folder, usr: sid().join("usr") }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

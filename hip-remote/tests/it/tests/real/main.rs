@@ -9,4 +9,5 @@ mod failover;
 mod network;
 mod python;
 mod relayed;
+mod rocm_6;
 mod soak;
