@@ -4,56 +4,20 @@
 //! side, as the descriptor of scratch memory says: word `w` of lane `l` is at `(w * 64 + l) * 4`.
 
 use super::Around;
-use super::access::{Access, load, load_signed, store};
+use super::access::Access;
+use super::loads_and_stores::LOADS_AND_STORES;
 use super::operand::{Source, Type, scalar_text, vector_text};
 use crate::fault::Fault;
 use crate::wave::{LANES, Wave, lanes};
 
-struct Row {
-    code: u32,
-    name: &'static str,
-    /// Caches, which there are none of here, have no access.
-    access: Option<Access>,
-}
-
-const fn row(code: u32, name: &'static str, access: Access) -> Row {
-    Row { code, name, access: Some(access) }
-}
-
-const fn half(bytes: usize, high: bool) -> Access {
-    Access::LoadHalf { bytes, signed: false, high }
-}
-
-static ROWS: &[Row] = &[
-    row(0x10, "buffer_load_ubyte", load(1)),
-    row(0x11, "buffer_load_sbyte", load_signed(1)),
-    row(0x12, "buffer_load_ushort", load(2)),
-    row(0x13, "buffer_load_sshort", load_signed(2)),
-    row(0x14, "buffer_load_dword", load(4)),
-    row(0x15, "buffer_load_dwordx2", load(8)),
-    row(0x16, "buffer_load_dwordx3", load(12)),
-    row(0x17, "buffer_load_dwordx4", load(16)),
-    row(0x18, "buffer_store_byte", store(1)),
-    row(0x19, "buffer_store_byte_d16_hi", Access::Store { bytes: 1, high: true }),
-    row(0x1a, "buffer_store_short", store(2)),
-    row(0x1b, "buffer_store_short_d16_hi", Access::Store { bytes: 2, high: true }),
-    row(0x1c, "buffer_store_dword", store(4)),
-    row(0x1d, "buffer_store_dwordx2", store(8)),
-    row(0x1e, "buffer_store_dwordx3", store(12)),
-    row(0x1f, "buffer_store_dwordx4", store(16)),
-    row(0x20, "buffer_load_ubyte_d16", half(1, false)),
-    row(0x21, "buffer_load_ubyte_d16_hi", half(1, true)),
-    row(0x24, "buffer_load_short_d16", half(2, false)),
-    row(0x25, "buffer_load_short_d16_hi", half(2, true)),
-    Row { code: 0x28, name: "buffer_wbl2", access: None },
-    Row { code: 0x29, name: "buffer_invl2", access: None },
-    Row { code: 0x3e, name: "buffer_wbinvl1", access: None },
-    Row { code: 0x3f, name: "buffer_wbinvl1_vol", access: None },
-];
+/// Of caches, which there are none of here.
+static CACHES: &[(u32, &str)] = &[(0x28, "wbl2"), (0x29, "invl2"), (0x3e, "wbinvl1"), (0x3f, "wbinvl1_vol")];
 
 #[derive(Clone)]
 pub struct Buffer {
-    row: &'static Row,
+    name: &'static str,
+    /// A cache has none.
+    access: Option<Access>,
     address: usize,
     data: usize,
     descriptor: usize,
@@ -71,14 +35,19 @@ impl std::fmt::Debug for Buffer {
 
 impl Buffer {
     pub fn decode(first: u32, second: u32) -> Option<Self> {
-        let row = ROWS.iter().find(|row| row.code == first >> 18 & 0x7f)?;
+        let code = first >> 18 & 0x7f;
+        let (name, access) = match LOADS_AND_STORES.iter().find(|row| row.code == code) {
+            Some(row) => (row.name, Some(row.access)),
+            None => (CACHES.iter().find(|(number, _)| *number == code)?.1, None),
+        };
         // An index, local memory and coherence with the host are none that scratch memory has.
-        if row.access.is_some() && (first >> 13 & 1 == 1 || first >> 16 & 1 == 1 || first >> 15 & 1 == 1) {
+        if access.is_some() && (first >> 13 & 1 == 1 || first >> 16 & 1 == 1 || first >> 15 & 1 == 1) {
             return None;
         }
         let file = if second >> 23 & 1 == 1 { 256 } else { 0 };
         Some(Self {
-            row,
+            name,
+            access,
             address: (second & 0xff) as usize,
             data: (second >> 8 & 0xff) as usize + file,
             descriptor: (second >> 16 & 0x1f) as usize * 4,
@@ -90,7 +59,7 @@ impl Buffer {
     }
 
     pub fn execute(&self, wave: &mut Wave, _: &mut Around<'_>) -> Result<(), Fault> {
-        let Some(access) = self.row.access else { return Ok(()) };
+        let Some(access) = self.access else { return Ok(()) };
         // The descriptor's first word is where the wave's scratch memory begins: 0, for it is the wave's alone.
         let base = wave.scalar(self.descriptor, 1) + self.scalar.scalar(wave, Type::B32);
         if wave.scalar(self.descriptor + 1, 1) >> 31 != 1 {
@@ -108,12 +77,12 @@ impl Buffer {
     }
 
     pub fn text(&self) -> String {
-        let Some(access) = self.row.access else { return self.row.name.to_string() };
+        let Some(access) = self.access else { return format!("buffer_{}", self.name) };
         let data = vector_text(self.data as u32, access.words());
         let address = if self.offen { vector_text(self.address as u32, 1) } else { "off".into() };
         let mut text = format!(
-            "{} {data}, {address}, {}, {}",
-            self.row.name,
+            "buffer_{} {data}, {address}, {}, {}",
+            self.name,
             scalar_text(self.descriptor as u32, 4),
             self.scalar.text(Type::B32)
         );
@@ -158,6 +127,7 @@ pub fn private(
     Ok(())
 }
 
-pub fn names() -> impl Iterator<Item = &'static str> {
-    ROWS.iter().map(|row| row.name)
+pub fn names() -> impl Iterator<Item = String> {
+    let caches = CACHES.iter().map(|(_, name)| *name);
+    LOADS_AND_STORES.iter().map(|row| row.name).chain(caches).map(|name| format!("buffer_{name}"))
 }

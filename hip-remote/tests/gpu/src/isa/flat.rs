@@ -1,33 +1,17 @@
 //! Memory that each lane reaches by an address of its own (FLAT, GLOBAL).
 
 use super::Around;
-use super::access::{self, Access, load, load_signed, store, wide, word};
+use super::access::{self, Access, wide, word};
 use super::buffer;
+use super::loads_and_stores::{LOADS_AND_STORES, Row, row};
 use super::local;
 use super::operand::{PRIVATE_APERTURE, SHARED_APERTURE, scalar_text, vector_text};
 use crate::fault::Fault;
 use crate::wave::{Wave, lanes};
 
-struct Row {
-    code: u32,
-    /// Behind `flat_` or `global_`.
-    name: &'static str,
-    access: Access,
-}
-
-const fn row(code: u32, name: &'static str, access: Access) -> Row {
-    Row { code, name, access }
-}
-
-impl Row {
-    /// atomic_add_f32 and atomic_pk_add_f16 have no flat form on gfx90a.
-    fn is_global_only(&self) -> bool {
-        matches!(self.code, 0x4d | 0x4e)
-    }
-}
-
-const fn half(bytes: usize, signed: bool, high: bool) -> Access {
-    Access::LoadHalf { bytes, signed, high }
+/// atomic_add_f32 and atomic_pk_add_f16 have no flat form on gfx90a.
+fn is_global_only(row: &Row) -> bool {
+    matches!(row.code, 0x4d | 0x4e)
 }
 
 fn swap(_: u64, data: u64, _: u64) -> u64 {
@@ -46,29 +30,7 @@ fn signed32(smaller: bool, a: u64, b: u64) -> u64 {
     signed(smaller, i64::from(a as i32), i64::from(b as i32)) & 0xffff_ffff
 }
 
-static ROWS: &[Row] = &[
-    row(0x10, "load_ubyte", load(1)),
-    row(0x11, "load_sbyte", load_signed(1)),
-    row(0x12, "load_ushort", load(2)),
-    row(0x13, "load_sshort", load_signed(2)),
-    row(0x14, "load_dword", load(4)),
-    row(0x15, "load_dwordx2", load(8)),
-    row(0x16, "load_dwordx3", load(12)),
-    row(0x17, "load_dwordx4", load(16)),
-    row(0x18, "store_byte", store(1)),
-    row(0x19, "store_byte_d16_hi", Access::Store { bytes: 1, high: true }),
-    row(0x1a, "store_short", store(2)),
-    row(0x1b, "store_short_d16_hi", Access::Store { bytes: 2, high: true }),
-    row(0x1c, "store_dword", store(4)),
-    row(0x1d, "store_dwordx2", store(8)),
-    row(0x1e, "store_dwordx3", store(12)),
-    row(0x1f, "store_dwordx4", store(16)),
-    row(0x20, "load_ubyte_d16", half(1, false, false)),
-    row(0x21, "load_ubyte_d16_hi", half(1, false, true)),
-    row(0x22, "load_sbyte_d16", half(1, true, false)),
-    row(0x23, "load_sbyte_d16_hi", half(1, true, true)),
-    row(0x24, "load_short_d16", half(2, false, false)),
-    row(0x25, "load_short_d16_hi", half(2, false, true)),
+static ATOMICS: &[Row] = &[
     row(0x40, "atomic_swap", word(swap)),
     row(0x41, "atomic_cmpswap", Access::Atomic { bytes: 4, compares: true, run: compare }),
     row(0x42, "atomic_add", word(|old, data, _| old.wrapping_add(data))),
@@ -102,6 +64,10 @@ static ROWS: &[Row] = &[
     row(0x6c, "atomic_dec_x2", wide(access::decrement)),
 ];
 
+fn rows() -> impl Iterator<Item = &'static Row> {
+    LOADS_AND_STORES.iter().chain(ATOMICS)
+}
+
 #[derive(Clone)]
 pub struct Flat {
     row: &'static Row,
@@ -124,13 +90,13 @@ impl std::fmt::Debug for Flat {
 
 impl Flat {
     pub fn decode(first: u32, second: u32) -> Option<Self> {
-        let row = ROWS.iter().find(|row| row.code == first >> 18 & 0x7f)?;
+        let row = rows().find(|row| row.code == first >> 18 & 0x7f)?;
         let global = match first >> 14 & 3 {
             0 => false,
             2 => true,
             _ => return None,
         };
-        if !global && row.is_global_only() {
+        if !global && is_global_only(row) {
             return None;
         }
         // What goes to local memory, or is coherent with the host, is none that hipcc makes here.
@@ -212,6 +178,6 @@ impl Flat {
 }
 
 pub fn names() -> impl Iterator<Item = String> {
-    let flat = ROWS.iter().filter(|row| !row.is_global_only()).map(|row| format!("flat_{}", row.name));
-    flat.chain(ROWS.iter().map(|row| format!("global_{}", row.name)))
+    let flat = rows().filter(|row| !is_global_only(row)).map(|row| format!("flat_{}", row.name));
+    flat.chain(rows().map(|row| format!("global_{}", row.name)))
 }

@@ -8,6 +8,7 @@ mod compare;
 mod dpp;
 mod flat;
 mod half;
+mod loads_and_stores;
 mod local;
 mod numbers;
 pub mod operand;
@@ -117,7 +118,6 @@ pub fn names() -> Vec<String> {
         .chain(scalar_memory::names())
         .chain(vector_table::names())
         .chain(packed::names())
-        .chain(local::names())
-        .chain(buffer::names());
-    fixed.map(str::to_string).chain(compare::names()).chain(flat::names()).collect()
+        .chain(local::names());
+    fixed.map(str::to_string).chain(buffer::names()).chain(compare::names()).chain(flat::names()).collect()
 }
