@@ -4,14 +4,14 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-namespace=tensor-fusion-sys
+system=tensor-fusion-sys
 pool=amd-gpu-pool
 pod=amd-gpu-part
+# The one that kubectl is configured with.
+namespace=
 repository=https://helm.tensor-fusion.ai
-chart=
-wait=900
-request=30
-number=0
+option=--chart
+value=
 
 usage() {
     cat <<END
@@ -35,82 +35,15 @@ It ends with 0 when all of that holds, with 2 for wrong arguments, else with 1.
 END
 }
 
-misuse() {
-    echo "test-amd-cluster.sh: $1; see --help" >&2
-    exit 2
-}
-
-fail() {
-    echo "test-amd-cluster.sh: step $number failed: $1" >&2
-    exit 1
-}
-
-# step WHAT-IT-CHECKS: begins a step.
-step() {
-    number=$((number + 1))
-    echo "== $number. $1"
-}
-
-# cluster ARGUMENT...: kubectl, which may not last for ever.
-cluster() {
-    timeout "$request" kubectl "--request-timeout=${request}s" "$@" && return 0
-    set -- "$?" "$1"
-    [ "$1" -ne 124 ] || echo "kubectl $2 gave no answer within $request s" >&2
-    return "$1"
-}
-
-# eventually TEST ARGUMENT...: repeats a test until it holds, and fails when the time is over. A test that can no longer
-# hold ends the run by itself.
-eventually() {
-    end=$(($(date +%s) + wait))
-    until "$@"; do
-        [ "$(date +%s)" -lt "$end" ] || return 1
-        sleep "$pause"
-    done
-}
-
-number_of() {
-    case $2 in
-        '' | *[!0-9]* | 0* | ???????*) misuse "$1 needs a number of seconds" ;;
-        *) echo "$2" ;;
-    esac
-}
-
-while [ "$#" -gt 0 ]; do
-    case $1 in
-        -h | --help) usage && exit 0 ;;
-        --chart | --wait | --request)
-            [ "$#" -gt 1 ] || misuse "$1 needs a value"
-            case $1 in
-                --chart) chart=$2 ;;
-                --wait) wait=$(number_of "$1" "$2") ;;
-                *) request=$(number_of "$1" "$2") ;;
-            esac
-            shift 2
-            ;;
-        -*) misuse "there is no '$1'" ;;
-        *) break ;;
-    esac
-done
+# shellcheck source-path=SCRIPTDIR source=test-steps.sh
+. "$here/test-steps.sh"
+chart=$value
 [ "$#" -gt 0 ] || misuse "name the nodes that have AMD's GPUs"
-for node in "$@"; do
-    case $node in
-        -*) misuse "options come before the nodes, unlike '$node'" ;;
-        '' | *[!a-z0-9.-]*) misuse "'$node' is no name of a node" ;;
-        *) ;;
-    esac
-done
-pause=$((wait < 5 ? 1 : 5))
+check_names "$@"
 
 step "kubectl, helm and timeout are there, and each node is ready"
-for program in kubectl helm timeout; do
-    command -v "$program" >/dev/null || fail "$program is not installed"
-done
-for node in "$@"; do
-    ready=$(cluster get node "$node" --output 'jsonpath={.status.conditions[?(@.type=="Ready")].status}') ||
-        fail "the node $node cannot be read"
-    [ "$ready" = True ] || fail "the node $node is not ready"
-done
+check_programs kubectl helm timeout
+check_ready "$@"
 
 step "The operator finds the nodes by the label amdgpu.com/gpu.present=true"
 for node in "$@"; do
@@ -120,24 +53,24 @@ done
 step "The chart is installed with values-amd.yaml, and takes AMD's objects"
 # The chart's agent would call the vendor's cloud; without an id there is none.
 install() {
-    timeout "$((wait + request))" helm upgrade --install "$namespace" "$@" --namespace "$namespace" --create-namespace \
+    timeout "$((wait + request))" helm upgrade --install "$system" "$@" --namespace "$system" --create-namespace \
         --values "$here/values-amd.yaml" --set agent.agentId= --wait --timeout "${wait}s"
 }
 if [ -n "$chart" ]; then install "$chart"; else install tensor-fusion --repo "$repository"; fi ||
-    fail "helm ended with $?: see kubectl --namespace $namespace get pods"
+    fail "helm ended with $?: see kubectl --namespace $system get pods"
 for file in provider-config.yaml tensorfusioncluster.yaml; do
     cluster apply --filename "$here/$file" || fail "$file was refused"
 done
 
 step "A hypervisor is ready on each node"
 has_hypervisor() {
-    hypervisors=$(cluster --namespace "$namespace" get pods --selector tensor-fusion.ai/component=hypervisor --output \
+    hypervisors=$(cluster --namespace "$system" get pods --selector tensor-fusion.ai/component=hypervisor --output \
         'jsonpath={range .items[*]}{.spec.nodeName} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}') || return 1
     echo "$hypervisors" | grep -Fqx "$1 True"
 }
 for node in "$@"; do
     eventually has_hypervisor "$node" ||
-        fail "no hypervisor is ready on $node: see kubectl --namespace $namespace describe pods"
+        fail "no hypervisor is ready on $node: see kubectl --namespace $system describe pods"
 done
 
 step "The pool $pool has each node's GPUs, with their FP16 rate and memory"
@@ -163,20 +96,9 @@ for node in "$@"; do
 done
 
 step "A pod with a part of a GPU computes on it"
-trap 'exit 130' INT TERM
-trap 'cluster delete pod "$pod" --ignore-not-found --wait=false >/dev/null || echo "the pod $pod is still there" >&2' EXIT
-cluster delete pod "$pod" --ignore-not-found || fail "the pod of an earlier run cannot be deleted"
+clear_pod
 cluster apply --filename "$here/workload.yaml" || fail "workload.yaml was refused"
-has_computed() {
-    phase=$(cluster get pod "$pod" --output 'jsonpath={.status.phase}') || return 1
-    [ "$phase" != Failed ] || fail "the pod failed: $(cluster logs "$pod" --tail 5 2>&1 || :)"
-    said=$(cluster logs "$pod" 2>/dev/null) && echo "$said" | grep ' 1024\.0$'
-}
-phase=unknown
-eventually has_computed || {
-    cluster get events --field-selector "involvedObject.name=$pod" >&2 || :
-    fail "the pod is $phase and has not computed: its events are above"
-}
+await_line ' 1024\.0$'
 
 step "The scheduler has counted the part"
 gpu=$(cluster get pod "$pod" --output 'jsonpath={.metadata.annotations.tensor-fusion\.ai/gpu-ids}') ||

@@ -255,11 +255,14 @@ fn real_shellcheck_finds_nothing_in_the_scripts() {
         "deploy/install_rocm_tarball.sh",
         "deploy/install-rocm-exporter.sh",
         "deploy/tensorfusion/test-amd-cluster.sh",
+        "deploy/tensorfusion/test-amd-remote-gpu.sh",
+        "deploy/tensorfusion/inject-hip.sh",
+        "deploy/tensorfusion/tensor-fusion-worker.sh",
         "charm/dispatch",
     ]
     .map(|name| top().join(name));
     let output = Command::new(shellcheck)
-        .args(["--enable=all", "--severity=style"])
+        .args(["--enable=all", "--severity=style", "--external-sources", "--check-sourced"])
         // Of the optional checks: that a function's failure is handled where it is called, and braces around each variable.
         .arg("--exclude=SC2250,SC2310,SC2311,SC2312")
         .args(scripts)
