@@ -53,11 +53,7 @@ pub(crate) const DEV: Profile = Profile { flag: "--profile=dev", folder: "debug"
 /// Builds the programs and the libraries into a folder with `bin` and `lib`.
 pub(crate) fn built(profile: &Profile) -> Result<PathBuf> {
     let target = programs::glibc_target();
-    if !programs::is_installed(&target) {
-        return Err(Refusal::new(format!(
-            "HIP's libraries need glibc, and Rust's library for that is not installed: run `rustup target add {target}`"
-        )));
-    }
+    programs::require(&target, "HIP's libraries need glibc")?;
     let folder = repository::target().join("hip-remote");
     let [bin, lib, link] = ["bin", "lib", "link"].map(|name| folder.join(name));
     for folder in [&bin, &lib, &link] {

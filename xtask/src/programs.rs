@@ -37,6 +37,17 @@ pub(crate) fn is_installed(target: &str) -> bool {
         .is_ok_and(|folder| Path::new(folder.trim()).is_dir())
 }
 
+/// # Errors
+/// A [`Refusal`] where the target's standard library is not installed, which says `why` it is needed.
+pub(crate) fn require(target: &str, why: &str) -> Result<()> {
+    if is_installed(target) {
+        return Ok(());
+    }
+    Err(Refusal::new(format!(
+        "{why}, and Rust's library for that is not installed: run `rustup target add {target}`"
+    )))
+}
+
 impl Programs {
     pub(crate) fn in_folder(folder: &Path) -> Self {
         let [rocworker, exporter, wrapper] = PACKAGES.map(|name| folder.join(name));
@@ -54,11 +65,7 @@ impl Programs {
     /// A [`Refusal`] where the target's standard library is not installed.
     pub(crate) fn built() -> Result<Self> {
         let target = target();
-        if !is_installed(&target) {
-            return Err(Refusal::new(format!(
-                "the programs are static, and Rust's library for that is not installed: run `rustup target add {target}`"
-            )));
-        }
+        require(&target, "the programs are static")?;
         let packages = PACKAGES.iter().flat_map(|name| ["--package", name]);
         let cargo = Command::new(["cargo", "build", "--locked", "--release", "--target", &target]);
         cargo.arguments(packages).run()?;

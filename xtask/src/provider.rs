@@ -27,11 +27,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// Builds the libraries and lays them, their headers and their file for pkg-config in a folder.
 pub(crate) fn built() -> Result<PathBuf> {
     let target = programs::glibc_target();
-    if !programs::is_installed(&target) {
-        return Err(Refusal::new(format!(
-            "the provider is for hosts with glibc, and Rust's library for that is not installed: run `rustup target add {target}`"
-        )));
-    }
+    programs::require(&target, "the provider is for hosts with glibc")?;
     let folder = repository::target().join("provider");
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let unwinder = unwinder(&folder)?;
