@@ -1,16 +1,17 @@
 //! What the connection does with what a worker sends, shown by a worker of the tests that sends whatever a test wants.
 
-use std::io::{IoSlice, Read as _, Write as _};
+use std::io::{IoSlice, PipeReader, Read as _, Write as _, pipe};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hip_protocol::calls::{
-    Call, Close, Credit, DeviceToHost, EventRecord, Hello, HostToDevice, LaneEnd, Malloc, MemoryInfo, Ping,
-    StreamSync, Welcome,
+    Call, Close, Credit, DeviceToHost, EventRecord, Hello, HostToDevice, LaneEnd, Malloc, MemoryInfo, Output,
+    Ping, StreamSync, Welcome,
 };
 use hip_protocol::envelope::{CHUNK, DEFERRED, ERROR, Envelope, NO_REPLY};
 use hip_protocol::field::Field;
@@ -99,8 +100,10 @@ fn with<T: Send + 'static>(
 
 #[test]
 fn a_thread_that_waits_stalls_no_other() {
-    let (connection, worker) = with(|mut worker| {
+    let (sender, has_the_wait) = channel();
+    let (connection, worker) = with(move |mut worker| {
         let waits = worker.expect::<StreamSync>();
+        sender.send(()).unwrap();
         let quick = worker.expect::<MemoryInfo>();
         worker.reply(&quick, &hip_protocol::calls::Memory { free: 1, total: 2 });
         worker.expect::<EventRecord>();
@@ -113,7 +116,7 @@ fn a_thread_that_waits_stalls_no_other() {
             connection.call(&waits, &StreamSync { stream: 0 }, &[])
         });
         // The worker takes the wait first, so that the other thread's reply is read by the one that waits.
-        thread::sleep(Duration::from_millis(50));
+        has_the_wait.recv().unwrap();
         let (memory, _) = connection.call(&quick, &MemoryInfo {}, &[]).unwrap();
         assert_eq!(memory.total, 2);
         connection.send(&quick, &EventRecord { event: 1, stream: 0 }, &[]).unwrap();
@@ -398,6 +401,44 @@ fn memory_that_is_not_the_programs_fails_its_copy_alone() {
     assert_eq!(connection.upload(&desk, &call, &nowhere, true), Err(HipError::INVALID_VALUE));
     assert!(connection.call(&desk, &StreamSync { stream: 0 }, &[]).is_ok());
     assert_eq!(worker.join().unwrap(), [0; 2000]);
+    connection.close();
+}
+
+/// What C's stdout brings while a test's body runs.
+fn printed(body: impl FnOnce()) -> Vec<u8> {
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+    }
+    let (mut reader, writer): (PipeReader, _) = pipe().unwrap();
+    // SAFETY: the descriptors are the process's, and each is closed once; the C library has its stream for ever.
+    unsafe {
+        let before = libc::dup(1);
+        assert_eq!(libc::dup2(writer.as_raw_fd(), 1), 1);
+        drop(writer);
+        body();
+        libc::fflush(stdout);
+        assert_eq!(libc::dup2(before, 1), 1);
+        libc::close(before);
+    }
+    let mut all = Vec::new();
+    reader.read_to_end(&mut all).unwrap();
+    all
+}
+
+#[test]
+fn what_kernels_print_is_the_programs_output_when_a_wait_ends() {
+    let (connection, worker) = with(|mut worker| {
+        let sync = worker.expect::<StreamSync>();
+        for text in [b"one ".as_slice(), b"and\0two"] {
+            worker.send(Output::OP, 0, Envelope::default(), &(), text);
+        }
+        worker.reply(&sync, &());
+    });
+    let desk = connection.sit().unwrap();
+    let all = printed(|| assert!(connection.call(&desk, &StreamSync { stream: 0 }, &[]).is_ok()));
+    // Other tests of this process may print, too.
+    assert!(all.windows(11).any(|text| text == b"one and\0two"), "{all:?}");
+    worker.join().unwrap();
     connection.close();
 }
 
