@@ -9,7 +9,8 @@ pub enum Error {
     Ended { peer: String },
     /// The peer sent nothing for this long.
     Silent { peer: String, time: Duration },
-    /// Memory that was to be sent is not the process's. The connection goes on: the peer got zeroes in its place.
+    /// Memory that was to be sent or filled is not the process's. The connection goes on: the peer got zeroes, or its bytes are
+    /// left out.
     Fault,
     /// Anything else, as a sentence that names the peer or the file.
     Failed(String),

@@ -102,7 +102,7 @@ impl Reader {
     /// that came with the message's prefix.
     ///
     /// # Errors
-    /// The connection ended or broke.
+    /// The connection ended or broke, or the memory is not the process's.
     pub fn read_exact(&mut self, to: &mut [u8]) -> Result<()> {
         let have = self.buffer.get(self.start..self.end).unwrap_or_default();
         let mut filled = have.len().min(to.len());
@@ -113,7 +113,14 @@ impl Reader {
         while let Some(rest) = to.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             self.bulk = true;
             let received = match &mut self.tls {
-                None => self.socket.receive(rest, RecvFlags::WAITALL)?,
+                // The kernel keeps what it could not write.
+                None => match self.socket.receive(rest, RecvFlags::WAITALL) {
+                    Err(Error::Fault) => {
+                        let left = rest.len();
+                        return self.skip(left).and(Err(Error::Fault));
+                    }
+                    received => received?,
+                },
                 Some((tls, encrypted)) => tls.receive(&self.socket, rest, encrypted, self.deadline)?,
             };
             if received == 0 {

@@ -110,6 +110,7 @@ impl Socket {
                 let time = sockopt::socket_timeout(&self.descriptor, sockopt::Timeout::Recv).ok().flatten();
                 Err(Error::Silent { peer: self.peer.clone(), time: time.unwrap_or_default() })
             }
+            Err(Errno::FAULT) => Err(Error::Fault),
             Err(why) => Err(self.broke(why)),
         }
     }

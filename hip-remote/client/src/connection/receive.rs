@@ -59,10 +59,10 @@ impl Connection {
         let Some(span) = span else {
             return Err(format!("the worker sent {} bytes that no copy waits for", message.length));
         };
-        span.fill(reader).map_err(|why| why.to_string())?;
+        let faulted = span.fill(reader).map_err(|why| why.to_string())?;
         let mut inbox = lock(&self.inbox);
         inbox.heard = Instant::now();
-        inbox.targets.filled(message.id, message.length);
+        inbox.targets.filled(message.id, message.length, faulted);
         Ok(())
     }
 

@@ -383,6 +383,42 @@ fn a_copy_of_too_many_in_the_background_waits() {
     connection.close();
 }
 
+/// Memory that ends where it is said to: the next page is nobody's.
+fn memory_with_an_end(bytes: usize) -> usize {
+    let (kind, page) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 4096);
+    // SAFETY: the kernel chooses where, and nobody else knows the last page.
+    unsafe {
+        let all =
+            libc::mmap(std::ptr::null_mut(), bytes + page, libc::PROT_READ | libc::PROT_WRITE, kind, -1, 0);
+        assert_eq!(libc::mprotect(all.add(bytes), page, libc::PROT_NONE), 0);
+        all as usize
+    }
+}
+
+#[test]
+fn a_target_that_is_not_the_programs_fails_its_copy_alone() {
+    const BYTES: usize = 300_000;
+    let (connection, worker) = with(|mut worker| {
+        for _ in 0..2 {
+            let copy = worker.expect::<DeviceToHost>();
+            worker.chunk(&copy, &[7; BYTES]);
+            worker.chunk(&copy, &[8; 16]);
+            worker.reply(&copy, &());
+        }
+    });
+    let desk = connection.sit().unwrap();
+    // More than comes together with a prefix, which no system call writes.
+    let address = memory_with_an_end(128 * 1024);
+    let to = Rows { address, pitch: BYTES + 16, width: BYTES + 16, height: 1 };
+    let call = from_device(BYTES as u64 + 16);
+    assert_eq!(connection.download(&desk, &call, &to, true), Err(HipError::INVALID_VALUE));
+    let mut memory = vec![0u8; BYTES + 16];
+    connection.download(&desk, &call, &rows(&mut memory), true).unwrap();
+    assert!(memory[..BYTES].iter().all(|byte| *byte == 7) && memory[BYTES..] == [8; 16]);
+    worker.join().unwrap();
+    connection.close();
+}
+
 #[test]
 fn memory_that_is_not_the_programs_fails_its_copy_alone() {
     let (connection, worker) = with(|mut worker| {

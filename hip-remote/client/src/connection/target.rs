@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use hip_protocol::message::MAX_CHUNK;
-use hip_transport::{Reader, Result};
+use hip_transport::{Error, Reader, Result};
 
 use super::rows::Rows;
+use crate::error::{HipError, Outcome};
 use crate::program;
 
 /// Rows shorter than this come through a buffer, because a system call for each would take longer than the copy.
@@ -21,6 +22,8 @@ struct Target {
     rows: Rows,
     filled: usize,
     waited_for: bool,
+    /// A part of it is not the program's.
+    faulted: bool,
 }
 
 /// The copies under way to the program, by their requests' ids.
@@ -36,7 +39,7 @@ impl Targets {
         if !waited_for {
             self.in_background += rows.bytes();
         }
-        self.by_id.insert(id, Target { rows, filled: 0, waited_for });
+        self.by_id.insert(id, Target { rows, filled: 0, waited_for, faulted: false });
     }
 
     /// Whether one more copy of so many bytes may be without a thread that waits.
@@ -51,26 +54,35 @@ impl Targets {
         (length <= left).then_some(Span { rows: target.rows, offset: target.filled, length })
     }
 
-    /// Bytes of a copy are in the program's memory. Until all are, the copy is under way.
-    pub(super) fn filled(&mut self, id: u32, length: usize) {
+    /// Bytes of a copy have come, and are in the program's memory unless they `faulted`. Until all have, the copy is under way.
+    pub(super) fn filled(&mut self, id: u32, length: usize, faulted: bool) {
         if let Some(target) = self.by_id.get_mut(&id) {
             target.filled += length;
-            if target.filled == target.rows.bytes() {
+            target.faulted |= faulted;
+            // Who waits for a copy asks whether it faulted.
+            if target.filled == target.rows.bytes() && !(target.waited_for && target.faulted) {
                 self.remove(id);
             }
         }
     }
 
-    /// Forgets a copy. True where all its bytes had come.
-    pub(super) fn remove(&mut self, id: u32) -> bool {
-        match self.by_id.remove(&id) {
-            Some(target) => {
-                if !target.waited_for {
-                    self.in_background -= target.rows.bytes();
-                }
-                false
-            }
-            None => true,
+    fn remove(&mut self, id: u32) -> Option<Target> {
+        let target = self.by_id.remove(&id)?;
+        if !target.waited_for {
+            self.in_background -= target.rows.bytes();
+        }
+        Some(target)
+    }
+
+    /// Forgets a copy.
+    ///
+    /// # Errors
+    /// Not all its bytes are in the program's memory: nobody may read the target as if they were.
+    pub(super) fn end(&mut self, id: u32) -> Outcome {
+        match self.remove(id) {
+            None => Ok(()),
+            Some(Target { faulted: true, .. }) => Err(HipError::INVALID_VALUE),
+            Some(_) => Err(HipError::UNKNOWN),
         }
     }
 
@@ -105,14 +117,19 @@ pub(super) struct Span {
 }
 
 impl Span {
-    pub(super) fn fill(&self, reader: &mut Reader) -> Result<()> {
+    /// Takes the part's bytes from the network. True where some of the memory is not the program's.
+    pub(super) fn fill(&self, reader: &mut Reader) -> Result<bool> {
         let parts = self.rows.parts(self.offset, self.length);
         if self.rows.are_one() || self.rows.width >= SHORT {
+            let mut faulted = false;
             for (address, length) in parts {
                 // SAFETY: the program gave this memory to a copy and may not use it until the copy is done.
-                reader.read_exact(unsafe { program::bytes_mut(address, length) })?;
+                match reader.read_exact(unsafe { program::bytes_mut(address, length) }) {
+                    Err(Error::Fault) => faulted = true,
+                    read => read?,
+                }
             }
-            return Ok(());
+            return Ok(faulted);
         }
         let mut buffer = vec![0; self.length.min(MAX_CHUNK)];
         reader.read_exact(&mut buffer)?;
@@ -123,6 +140,6 @@ impl Span {
             unsafe { program::bytes_mut(address, length) }.copy_from_slice(part);
             rest = after;
         }
-        Ok(())
+        Ok(false)
     }
 }

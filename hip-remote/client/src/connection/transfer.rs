@@ -71,10 +71,8 @@ impl Connection {
         self.flush(&[], &[]);
         let answer = self.answer::<DeviceToHost>(desk, id);
         self.waited_for(launches, &answer);
-        let whole = lock(&self.inbox).targets.remove(id);
-        answer?;
-        // The worker says that it copied, and the bytes are not here: nobody may read the target as if they were.
-        if whole { Ok(()) } else { Err(HipError::UNKNOWN) }
+        let ended = lock(&self.inbox).targets.end(id);
+        answer.and(ended)
     }
 
     /// Whether copies to the program are under way for which nobody waits.
