@@ -1,6 +1,6 @@
 //! A connection's bytes as client and worker read them: each message that is taken has the bytes that it would be sent as.
 
-use hip_protocol::calls::{self, *};
+use hip_protocol::calls::{self, Call};
 use hip_protocol::envelope::{CHUNK, DEFERRED, ERROR, Envelope, NO_REPLY};
 use hip_protocol::field::Field;
 use hip_protocol::header::{Header, MAX_PAYLOAD, SIZE, VERSION_1, VERSION_2};
@@ -26,29 +26,27 @@ fn taken<T>(read: Result<T, Malformed>) -> Option<T> {
     read.map_err(|malformed| assert_fit_for_a_log(&malformed.to_string())).ok()
 }
 
-macro_rules! each {
-    ($op:expr, $payload:expr; $($call:ident)*) => {
-        match $op {
-            $($call::OP => {
-                fields::<$call>($op, $payload);
-                fields::<<$call as Call>::Reply>($op, $payload);
-            })*
-            op => assert!(!OPS.contains(&op), "{op:#06x} is not fuzzed"),
+macro_rules! by_op {
+    ($($call:ident)*) => {
+        fn fields_of(op: u16, payload: &[u8]) {
+            match op {
+                $(calls::$call::OP => {
+                    fields::<calls::$call>(op, payload);
+                    fields::<<calls::$call as Call>::Reply>(op, payload);
+                })*
+                _ => assert!(calls::name(op).is_none()),
+            }
         }
     };
 }
+hip_protocol::each_call!(by_op);
 
 fn is_taken(op: u16, payload: &[u8]) -> bool {
     let mut rest = payload;
     let Some(envelope) = taken(Envelope::take(&mut rest)) else { return false };
     assert_eq!([&envelope.bytes(), rest].concat(), payload);
     assert!(envelope.flags <= NO_REPLY | ERROR | CHUNK | DEFERRED);
-    each!(op, rest;
-        Close DeviceCount Hello Ping Credit Output DeviceProperties DeviceAttribute MemoryInfo SetDevice DeviceSync
-        DeviceReset Malloc Free Memset HostToDevice DeviceToHost DeviceToDevice Launch ModuleLoad ModuleImage
-        ModuleUnload ModuleFunction ModuleGlobal FunctionAttribute Occupancy OccupancyBlock StreamSync StreamCreate
-        StreamDestroy StreamQuery StreamWaitEvent StreamPriorities EventCreate EventDestroy EventRecord EventSync
-        EventQuery EventElapsed);
+    fields_of(op, rest);
     true
 }
 

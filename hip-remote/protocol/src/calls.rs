@@ -41,6 +41,12 @@ macro_rules! calls {
 
     /// Each call's code.
     pub const OPS: &[u16] = &[$($op),*];
+
+    /// Gives a macro the name of each call: whoever handles all of them forgets none.
+    #[macro_export]
+    macro_rules! each_call {
+        ($macro:ident) => { $macro! { $($name)* } };
+    }
     };
     (@field $name:ident {$($field:ident: $type:ty),*}) => {
         impl Field for $name {
