@@ -98,6 +98,14 @@ impl Serving {
         Ok(None)
     }
 
+    /// Answers a client that waits when the stream's work is done.
+    fn after(&mut self, request: &Request, stream: u64) -> Answer<()> {
+        if request.one_way {
+            return Ok(Some(()));
+        }
+        self.later(request, move |session| session.hip.stream_sync(stream))
+    }
+
     pub fn memset(&mut self, request: &Request, call: Memset) -> Answer<()> {
         // HIP has no call for rows of wider elements.
         if !matches!((call.element, call.height), (1, _) | (2 | 4, 1)) {
@@ -124,11 +132,7 @@ impl Serving {
                 )?;
             }
         }
-        if request.one_way {
-            Ok(Some(()))
-        } else {
-            self.later(request, move |session| session.hip.stream_sync(stream))
-        }
+        self.after(request, stream)
     }
 
     pub fn device_to_host(&mut self, request: &Request, call: DeviceToHost) -> Answer<()> {
@@ -174,10 +178,6 @@ impl Serving {
                 )?;
             }
         }
-        if request.one_way {
-            Ok(Some(()))
-        } else {
-            self.later(request, move |session| session.hip.stream_sync(stream))
-        }
+        self.after(request, stream)
     }
 }
