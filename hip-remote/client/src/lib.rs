@@ -3,14 +3,6 @@
 //! Loading it does nothing. The first call that needs a device connects ([`process`]); each thread then has a lane of that
 //! connection ([`thread`]). The functions of `api` translate HIP's arguments and nothing more.
 
-#![warn(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout
-)]
-
 mod allocations;
 mod api;
 mod border;

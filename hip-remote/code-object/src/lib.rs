@@ -2,14 +2,6 @@
 //!
 //! An [`image`] is what a program gives to `__hipRegisterFatBinary` or `hipModuleLoadData`: a code object, a
 //! bundle of them, or a compressed bundle. Sources: LLVM's AMDGPUUsage and ClangOffloadBundler.
-#![warn(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::todo,
-    clippy::unwrap_used
-)]
 
 use std::fmt::Write as _;
 

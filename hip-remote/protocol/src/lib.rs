@@ -3,14 +3,6 @@
 //! A message is a [`header::Header`] and a payload. In version 2 the payload begins with an
 //! [`envelope::Envelope`], has the fields of one [`calls`] next, and ends with a call's variable bytes: the
 //! arguments of a kernel, a name, a part of a copy. hip-remote/PROTOCOL.md has each byte.
-#![warn(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::todo,
-    clippy::unwrap_used
-)]
 
 pub mod calls;
 pub mod envelope;

@@ -1,4 +1,5 @@
 //! Version 1, against bytes that were written by hand from PROTOCOL.md and from msgpack's specification.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hip_protocol::header::{Header, SIZE};
 use hip_protocol::v1::{

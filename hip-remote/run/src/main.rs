@@ -1,12 +1,4 @@
 //! `rocworker-hip-run`: a program uses the GPUs of a worker elsewhere.
-#![warn(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::todo,
-    clippy::unwrap_used
-)]
 
 mod arguments;
 mod check;

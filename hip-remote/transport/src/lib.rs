@@ -1,14 +1,6 @@
 //! Connections between a program's HIP library and a worker, over TCP or a unix socket, plain or by TLS.
 //!
 //! [`connect`] and [`accept`] give a [`Reader`] and a [`Writer`], which two threads may use at once.
-#![warn(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::todo,
-    clippy::unwrap_used
-)]
 
 mod address;
 mod ask;

@@ -1,4 +1,5 @@
 //! Both ends of real connections.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{IoSlice, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

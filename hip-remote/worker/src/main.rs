@@ -2,14 +2,6 @@
 //!
 //! The parent process ([`supervisor`]) accepts connections and starts this program once more for each ([`client`]). That
 //! process opens the HIP library and executes what its client sends ([`serving`]).
-#![warn(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::todo,
-    clippy::unwrap_used
-)]
 #![deny(unsafe_code)]
 
 #[macro_use]
