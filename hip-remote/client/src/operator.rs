@@ -4,6 +4,7 @@
 //! request while the worker starts, for up to 5 minutes (internal/server/router/connection.go of TensorFusion).
 
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use hip_transport::Address;
@@ -11,7 +12,8 @@ use ureq::Agent;
 
 pub const VARIABLE: &str = "TENSOR_FUSION_OPERATOR_GET_CONNECTION_URL";
 
-const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+/// The token of the pod's service account.
+pub const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// Longer than the operator's own 5 minutes, so that its answer tells why there is no worker.
 const PATIENCE: Duration = Duration::from_secs(320);
@@ -19,13 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(320);
 /// An address is shorter than this; a longer answer is another server's.
 const LONGEST: u64 = 4096;
 
-/// Asks the operator for this pod's worker, with the pod's service account.
+/// Asks the operator for this pod's worker, with the token in a file.
 ///
 /// # Errors
 /// A sentence that names the variable and says what to do.
-pub fn connection(url: &str) -> Result<Address, String> {
-    let token = std::fs::read_to_string(TOKEN).map_err(|error| {
-        format!("cannot read {TOKEN}: {error}; let the pod have its service account's token")
+pub fn connection(url: &str, token: &Path) -> Result<Address, String> {
+    let token = std::fs::read_to_string(token).map_err(|error| {
+        format!("cannot read {}: {error}; let the pod have its service account's token", token.display())
     })?;
     address(&ask(url, token.trim(), PATIENCE)?)
 }
@@ -106,11 +108,14 @@ mod tests {
         let (url, server) = operator(
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 30\r\n\r\nnative+10.42.0.7+8000+a-worker",
         );
-        let answer = ask(&url, "the-token", PATIENCE).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let token = folder.path().join("token");
+        std::fs::write(&token, "the-token\n").unwrap();
+        let worker = connection(&url, &token).unwrap();
         let request = server.join().unwrap().to_lowercase();
         assert!(request.starts_with("get /api/connection?name=a-tf-1&namespace=b http/1.1\r\n"), "{request}");
         assert!(request.contains("\r\nauthorization: bearer the-token\r\n"), "{request}");
-        assert_eq!(address(&answer).unwrap().to_string(), "10.42.0.7:8000");
+        assert_eq!(worker.to_string(), "10.42.0.7:8000");
     }
 
     #[test]
