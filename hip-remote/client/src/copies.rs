@@ -51,7 +51,7 @@ impl Copy {
         if self.to.address == 0 || self.from.address == 0 {
             return Err(HipError::INVALID_VALUE);
         }
-        if self.height > 1 && (self.to.pitch < self.width || self.from.pitch < self.width) {
+        if self.to.pitch < self.width || self.from.pitch < self.width {
             return Err(HipError::INVALID_PITCH);
         }
         if !self.to.reaches(&self) || !self.from.reaches(&self) {

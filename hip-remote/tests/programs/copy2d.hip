@@ -21,6 +21,10 @@ int main(int argc, char** argv) {
     HIP(hipMemset(a, 0xee, pitch_a * height));
     HIP(hipMemcpy2D(a, pitch_a, in.data(), host_pitch, width, height, hipMemcpyHostToDevice));
     HIP(hipMemcpy2D(b, pitch_b, a, pitch_a, width, height, hipMemcpyDeviceToDevice));
+    if (hipMemcpy2D(a, width - 1, in.data(), host_pitch, width, 1, hipMemcpyHostToDevice) != hipErrorInvalidPitchValue) {
+        printf("a row is longer than its pitch\n");
+        return 1;
+    }
     increment<<<dim3((width + 63) / 64, height), 64>>>(b, pitch_b, (unsigned)width, (unsigned)height);
     HIP(hipGetLastError());
     HIP(hipMemset2D(b, pitch_b, 0xc8, half, 4));

@@ -35,6 +35,11 @@ int main() {
     // Another thread begins with device 0, whatever this one has.
     int other = -1;
     std::thread([&] { HIP(hipGetDevice(&other)); }).join();
+    if (hipMemcpyPeer(memory[0], 0, memory[1], count, sizeof(int)) != hipErrorInvalidDevice ||
+        hipMemcpyPeerAsync(memory[0], -1, memory[1], 1, sizeof(int), 0) != hipErrorInvalidDevice) {
+        printf("there is a copy between devices that are none\n");
+        return 1;
+    }
     HIP(hipMemcpyPeer(memory[0], 0, memory[1], 1, 32 * sizeof(int)));
     HIP(hipMemcpy(result, memory[0], sizeof(result), hipMemcpyDeviceToHost));
     for (int i = 0; i < 64; i++) {

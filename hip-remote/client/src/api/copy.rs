@@ -20,6 +20,19 @@ fn flat(to: *mut c_void, from: *const c_void, bytes: usize, kind: c_uint, on: On
     })
 }
 
+/// Pointers say their device themselves: the numbers need only be devices.
+fn peers(
+    to: *mut c_void,
+    to_device: c_int,
+    from: *const c_void,
+    from_device: c_int,
+    bytes: usize,
+    on: On,
+) -> Outcome {
+    seated(|seat| seat.session().device(to_device).and(seat.session().device(from_device)))?;
+    flat(to, from, bytes, DEVICE_TO_DEVICE, on)
+}
+
 fn rows(to: Side, from: Side, width: usize, height: usize, kind: c_uint, on: On) -> Outcome {
     seated(|seat| make_rows(seat, to, from, width, height, kind, on))
 }
@@ -106,7 +119,12 @@ fn volume(copy: *const c_void, on: On) -> Outcome {
     if copy.from_array != 0 || copy.to_array != 0 {
         return Err(HipError::NOT_SUPPORTED);
     }
-    let [width, height, depth] = copy.extent;
+    let [width, mut height, mut depth] = copy.extent;
+    // Slices without rows between them are one: a copy of each would wait a round trip for memory that is not pinned.
+    if [&copy.from, &copy.to].iter().all(|side| side.height == height) {
+        height = height.checked_mul(depth).ok_or(HipError::INVALID_VALUE)?;
+        depth = depth.min(1);
+    }
     let slice = |side: &PitchedPtr, [x, y, z]: [usize; 3], slice: usize| {
         let row = z.checked_add(slice)?.checked_mul(side.height)?.checked_add(y)?;
         let offset = row.checked_mul(side.pitch)?.checked_add(x)?;
@@ -199,14 +217,14 @@ hip! {
         flat(to, from, bytes, DEVICE_TO_DEVICE, later(stream))
     }
 
-    fn hipMemcpyPeer(to: *mut c_void, _to_device: c_int, from: *const c_void, _from_device: c_int, bytes: usize) {
-        flat(to, from, bytes, DEVICE_TO_DEVICE, WAIT)
+    fn hipMemcpyPeer(to: *mut c_void, to_device: c_int, from: *const c_void, from_device: c_int, bytes: usize) {
+        peers(to, to_device, from, from_device, bytes, WAIT)
     }
 
     fn hipMemcpyPeerAsync(
-        to: *mut c_void, _to_device: c_int, from: *const c_void, _from_device: c_int, bytes: usize, stream: usize,
+        to: *mut c_void, to_device: c_int, from: *const c_void, from_device: c_int, bytes: usize, stream: usize,
     ) {
-        flat(to, from, bytes, DEVICE_TO_DEVICE, later(stream))
+        peers(to, to_device, from, from_device, bytes, later(stream))
     }
 
     fn hipMemcpyToSymbol(symbol: *const c_void, from: *const c_void, bytes: usize, offset: usize, kind: c_uint) {

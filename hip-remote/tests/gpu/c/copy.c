@@ -32,13 +32,18 @@ hipError_t hipMemcpyDtoHAsync(void *to, hipDeviceptr_t from, size_t n, hipStream
 hipError_t hipMemcpyDtoDAsync(hipDeviceptr_t to, hipDeviceptr_t from, size_t n, hipStream_t stream) {
     return bytes(to, from, n, hipMemcpyDeviceToDevice, stream, 0);
 }
+
+static hipError_t peers(void *to, int to_device, const void *from, int from_device, size_t n, hipStream_t stream, int wait) {
+    int count = gpu_device_count();
+    if (to_device < 0 || to_device >= count || from_device < 0 || from_device >= count) return last(hipErrorInvalidDevice);
+    return bytes(to, from, n, hipMemcpyDeviceToDevice, stream, wait);
+}
+
 hipError_t hipMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t n) {
-    (void)to_device, (void)from_device;
-    return bytes(to, from, n, hipMemcpyDeviceToDevice, 0, 1);
+    return peers(to, to_device, from, from_device, n, 0, 1);
 }
 hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t n, hipStream_t stream) {
-    (void)to_device, (void)from_device;
-    return bytes(to, from, n, hipMemcpyDeviceToDevice, stream, 0);
+    return peers(to, to_device, from, from_device, n, stream, 0);
 }
 
 static hipError_t checked(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
