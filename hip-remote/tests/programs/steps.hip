@@ -46,6 +46,12 @@ static hipError_t step(const std::string& name, std::istream& in, std::ostream& 
         out << ' ' << device;
         return error;
     }
+    if (name == "memory") {
+        size_t free = 0, total = 0;
+        hipError_t error = hipMemGetInfo(&free, &total);
+        out << ' ' << free << ' ' << total;
+        return error;
+    }
     if (name == "free-address") return hipFree((void*)number);
     if (name == "set-address") return hipMemset((void*)number, 1, 16);
     if (name == "device") return hipSetDevice((int)number);

@@ -79,6 +79,19 @@ fn real_client_that_asks_for_all_memory_gets_an_error_and_keeps_what_it_has() {
 }
 
 #[test]
+fn real_program_has_the_memory_that_tensorfusion_allows_it() {
+    let worker = Worker::start();
+    let mut program = Program::on(&worker.unix()).command([test_gpu::built::compile("steps")]);
+    let mut steps = Steps::by(program.env("TF_GPU_MEMORY_LIMIT", "2"));
+    assert_eq!(steps.ask("memory"), "hipSuccess 2097152 2097152");
+    assert!(steps.ask("malloc 2000000").starts_with("hipSuccess"));
+    assert!(steps.ask("malloc 100000").starts_with("hipErrorOutOfMemory"));
+    assert_eq!(steps.ask("memory"), "hipSuccess 97152 2097152");
+    assert_eq!(steps.ask("free"), "hipSuccess");
+    assert!(steps.ask("malloc 2097152").starts_with("hipSuccess"));
+}
+
+#[test]
 fn real_clients_beyond_the_limit_are_told_so() {
     let worker = Worker::with(["-p", "0", "--clients", "1"], []);
     let mut first = Steps::on(&worker.unix());
