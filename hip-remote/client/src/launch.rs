@@ -52,7 +52,11 @@ pub fn launch(seat: &Seat, function: &Function, shape: &Shape, arguments: Argume
         // clr says so where a block is larger than the kernel's __launch_bounds__.
         return Err(HipError::LAUNCH_FAILURE);
     }
-    let shared = u32::try_from(shape.shared).map_err(|_| HipError::INVALID_CONFIGURATION)?;
+    if shape.shared > function.most_shared {
+        // As clr's ihipLaunchKernel_validate.
+        return Err(HipError::INVALID_VALUE);
+    }
+    let shared = u32::try_from(shape.shared).map_err(|_| HipError::INVALID_VALUE)?;
     let call = Launch { function: function.handle, grid, block, shared, stream: shape.stream };
     let connection = &seat.session().connection;
     match arguments {

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hip_code_object::Refused;
 use hip_code_object::data::has_writable_data;
 use hip_code_object::image::{self, length};
 use hip_code_object::kernel::{Kernel, kernels};
-use hip_protocol::calls::{ModuleFunction, ModuleGlobal, ModuleImage, ModuleLoad, ModuleUnload};
+use hip_protocol::calls::{
+    FunctionAttribute, ModuleFunction, ModuleGlobal, ModuleImage, ModuleLoad, ModuleUnload,
+};
 use hip_transport::sha256;
 
 use crate::allocations::{Allocation, Kind};
@@ -19,6 +21,9 @@ use crate::program;
 use crate::registry::{self, Binary, Symbol};
 use crate::thread::Seat;
 
+/// The number of `HIP_FUNC_ATTRIBUTE_*`.
+pub const ATTRIBUTES: usize = 10;
+
 /// A kernel that can be launched.
 pub struct Function {
     /// The worker's handle, which is the program's too.
@@ -26,6 +31,38 @@ pub struct Function {
     pub module: u64,
     pub name: CString,
     pub kernel: Kernel,
+    /// The most bytes of shared memory that a launch may add to the kernel's own.
+    pub most_shared: usize,
+    attributes: Attributes,
+}
+
+/// A kernel's attributes, by their numbers, as far as the program has asked for them: they do not change.
+#[derive(Default)]
+struct Attributes([OnceLock<i32>; ATTRIBUTES]);
+
+impl Attributes {
+    fn get(&self, number: i32, ask: impl FnOnce() -> Outcome<i32>) -> Outcome<i32> {
+        let place = usize::try_from(number).ok().and_then(|number| self.0.get(number));
+        let place = place.ok_or(HipError::INVALID_VALUE)?;
+        if let Some(known) = place.get() {
+            return Ok(*known);
+        }
+        let value = ask()?;
+        Ok(*place.get_or_init(|| value))
+    }
+}
+
+impl Function {
+    /// One of `HIP_FUNC_ATTRIBUTE_*`.
+    ///
+    /// # Errors
+    /// There is no such attribute, or the worker's library does not know it.
+    pub fn attribute(&self, seat: &Seat, attribute: i32) -> Outcome<i32> {
+        self.attributes.get(attribute, || {
+            let call = FunctionAttribute { function: self.handle, attribute };
+            Ok(seat.session().connection.call(&seat.desk, &call, &[])?.0.value)
+        })
+    }
 }
 
 struct Module {
@@ -151,18 +188,26 @@ pub fn unload(seat: &Seat, module: u64) -> Outcome {
 /// There is no such module or kernel.
 pub fn function(seat: &Seat, module: u64, name: &[u8]) -> Outcome<Arc<Function>> {
     let name = CString::new(name).map_err(|_| HipError::NOT_FOUND)?;
-    let kernel = {
+    let (device, kernel) = {
         let tables = seat.session().tables();
         let found = tables.modules.by_handle.get(&module).ok_or(HipError::INVALID_HANDLE)?;
         if let Some(function) = found.functions.get(&name) {
             return Ok(Arc::clone(function));
         }
         let kernel = found.kernels.iter().find(|kernel| kernel.name.as_bytes() == name.as_bytes());
-        kernel.ok_or(HipError::NOT_FOUND)?.clone()
+        (found.device, kernel.ok_or(HipError::NOT_FOUND)?.clone())
     };
+    let shared = seat.session().properties(&seat.desk, device)?.size("sharedMemPerBlock")?;
     let call = ModuleFunction { module };
     let (reply, _) = seat.session().connection.call(&seat.desk, &call, name.as_bytes())?;
-    let function = Arc::new(Function { handle: reply.function, module, name: name.clone(), kernel });
+    let function = Arc::new(Function {
+        handle: reply.function,
+        module,
+        name: name.clone(),
+        most_shared: shared.saturating_sub(kernel.shared as usize),
+        kernel,
+        attributes: Attributes::default(),
+    });
     let modules = &mut seat.session().tables().modules;
     if let Some(of) = modules.by_handle.get_mut(&module) {
         of.functions.insert(name, Arc::clone(&function));
@@ -271,5 +316,21 @@ fn refused(why: &Refused) -> HipError {
     match why {
         Refused::Malformed(_) => HipError::INVALID_IMAGE,
         Refused::NoCodeFor { .. } => HipError::NO_BINARY_FOR_GPU,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worker_is_asked_once_for_an_attribute_that_it_knows() {
+        let attributes = Attributes::default();
+        assert_eq!(attributes.get(9, || Err(HipError::NOT_SUPPORTED)), Err(HipError::NOT_SUPPORTED));
+        assert_eq!(attributes.get(9, || Ok(7)), Ok(7));
+        assert_eq!(attributes.get(9, || Ok(8)), Ok(7));
+        for number in [-1, 10] {
+            assert_eq!(attributes.get(number, || Ok(1)), Err(HipError::INVALID_VALUE));
+        }
     }
 }

@@ -111,6 +111,11 @@ int main() {
     HIP(hipMalloc((void**)&device_memory, 512 * sizeof(float)));
     kernel<<<1, 512>>>(device_memory);
     EXPECT(hipGetLastError() != hipSuccess);
+    // So is what a block has of shared memory, the kernel's own 1,200 bytes among it.
+    kernel<<<1, 256, 1 << 20>>>(device_memory);
+    EXPECT(hipGetLastError() != hipSuccess);
+    kernel<<<1, 256, properties.sharedMemPerBlock - 1199>>>(device_memory);
+    EXPECT(hipGetLastError() != hipSuccess);
     for (int i = 0; i < 256; i++) own[i] = (float)i;
     int three[3] = {5, 6, 7};
     HIP(hipMemcpyToSymbol(HIP_SYMBOL(variable), three, sizeof(three), 0, hipMemcpyHostToDevice));

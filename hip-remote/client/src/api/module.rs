@@ -4,16 +4,11 @@ use std::ffi::{OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use hip_protocol::calls::FunctionAttribute;
-
 use crate::border::hip;
 use crate::error::{HipError, Outcome};
-use crate::modules::{self, Function};
+use crate::modules::{self, ATTRIBUTES};
 use crate::program::{put, text};
-use crate::thread::{Seat, seated};
-
-/// The number of `HIP_FUNC_ATTRIBUTE_*`.
-const ATTRIBUTES: i32 = 10;
+use crate::thread::seated;
 
 /// `hipFuncAttributes`.
 #[repr(C)]
@@ -41,11 +36,6 @@ fn load(to: *mut usize, image: *const c_void) -> Outcome {
         // SAFETY: the program wants the handle there.
         unsafe { put(to, modules::load(seat, image)? as usize) }
     })
-}
-
-fn attribute(seat: &Seat, function: &Function, attribute: c_int) -> Outcome<c_int> {
-    let call = FunctionAttribute { function: function.handle, attribute };
-    Ok(seat.session().connection.call(&seat.desk, &call, &[])?.0.value)
 }
 
 /// A hint to the GPU, of which AMD's take none: the kernel alone is checked.
@@ -113,14 +103,14 @@ hip! {
     }
 
     fn hipFuncGetAttribute(to: *mut c_int, number: c_int, function: usize) {
-        if to.is_null() || !(0..ATTRIBUTES).contains(&number) {
+        if to.is_null() {
             return Err(HipError::INVALID_VALUE);
         }
         seated(|seat| {
             let function = seat.session().tables().modules.function(function as u64);
             let function = function.ok_or(HipError::INVALID_DEVICE_FUNCTION)?;
             // SAFETY: the program wants the value there.
-            unsafe { put(to, attribute(seat, &function, number)?) }
+            unsafe { put(to, function.attribute(seat, number)?) }
         })
     }
 
@@ -130,9 +120,9 @@ hip! {
         }
         seated(|seat| {
             let function = modules::kernel_of_host(seat, host as usize, seat.device())?;
-            let mut all = [0; ATTRIBUTES as usize];
+            let mut all = [0; ATTRIBUTES];
             for (value, number) in all.iter_mut().zip(0..) {
-                *value = attribute(seat, &function, number)?;
+                *value = function.attribute(seat, number)?;
             }
             let [threads, shared, constant, local, registers, ptx, binary, cache, dynamic, carveout] = all;
             let size = |value| usize::try_from(value).unwrap_or(0);
