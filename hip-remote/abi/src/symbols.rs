@@ -101,7 +101,8 @@ pub fn stubs(release: Release, defined: &BTreeSet<&str>) -> String {
             // HIPRTC_ERROR_INTERNAL_ERROR: hiprtc knows no better one.
             Returns::Compilation => ("int", "return 11;"),
             Returns::Nothing => ("void", ""),
-            Returns::Pointer => ("void *", "return NULL;"),
+            // Each that the client does not define is a text, which programs print.
+            Returns::Pointer => ("const char *", "return \"not supported by a remote GPU\";"),
             Returns::Number => ("size_t", "return 0;"),
             Returns::Channel => ("struct channel", "return (struct channel){0};"),
             Returns::Float => {
@@ -147,6 +148,15 @@ mod tests {
         assert!(versions[0].1.ends_with("local: *; };"), "{script}");
         assert!(versions[9].1.ends_with("}hip_5.5;"), "{script}");
         assert!(version_script(Release::Rocm7).ends_with("}hip_7.1;\n"));
+    }
+
+    #[test]
+    fn a_stub_that_gives_a_text_gives_one_that_can_be_printed() {
+        let code = stubs(Release::Rocm5, &BTreeSet::new());
+        for name in ["hipApiName", "hiprtcGetErrorString"] {
+            let said = format!("const char * {name}(void) {{ rocworker_hip_unsupported(\"{name}\"); return \"");
+            assert!(code.contains(&said), "{name}");
+        }
     }
 
     #[test]
