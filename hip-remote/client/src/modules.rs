@@ -285,6 +285,10 @@ fn module_of(seat: &Seat, symbol: &Symbol) -> Outcome<u64> {
     if let Some(module) = seat.session().tables().modules.of_binaries.get(&key) {
         return Ok(*module);
     }
+    if !registry::is_supported(symbol.binary) {
+        process::say_what_is_not_supported();
+        return Err(HipError::NOT_SUPPORTED);
+    }
     let address = registry::image(symbol.binary).ok_or(HipError::INVALID_IMAGE)?;
     // SAFETY: the program registered the image, and has not taken it back.
     let image = unsafe { image_at(address) }?;

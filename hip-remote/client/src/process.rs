@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
+use hip_abi::errors;
+
 use crate::connection::{self, NoWorker, lock};
 use crate::error::{HipError, Outcome};
 use crate::host_memory::{self, Ranges};
 use crate::registry::{self, Registry};
+use crate::release::release;
 use crate::session::Session;
 use crate::settings;
 
@@ -99,6 +102,13 @@ pub fn say(sentence: &str) {
     lock(&PROCESS).say(sentence);
 }
 
+/// Says what the program's fat binaries have that no remote GPU does.
+pub fn say_what_is_not_supported() {
+    for what in registry::unsupported() {
+        say(&format!("{what} is not supported by a remote GPU"));
+    }
+}
+
 /// Connects to a worker, beginning with this one of the list, and says which one it is.
 fn connect(first: usize) -> Outcome<(usize, Arc<Session>)> {
     let settings = settings::read().map_err(|why| {
@@ -111,13 +121,15 @@ fn connect(first: usize) -> Outcome<(usize, Arc<Session>)> {
         let Some(worker) = settings.workers.get(number) else { continue };
         match connection::open(worker, settings.key.as_ref(), settings.memory) {
             Ok((connection, welcome)) => {
-                for what in registry::unsupported() {
-                    say(&format!("{what} is not supported by a remote GPU"));
-                }
+                say_what_is_not_supported();
                 return Ok((number, Arc::new(Session::new(connection, welcome))));
             }
             Err(NoWorker::Unreachable(why)) => say(&why),
-            Err(NoWorker::Hip(failure)) => error = failure,
+            Err(NoWorker::Hip(failure)) => {
+                let name = errors::name(release(), failure.0).to_string_lossy();
+                say(&format!("{worker} has no GPU for the program: its HIP library says {name}"));
+                error = failure;
+            }
         }
     }
     Err(error)

@@ -24,8 +24,8 @@ pub struct Registry {
     kernels: HashMap<usize, Symbol>,
     /// By the address of the host's shadow.
     variables: HashMap<usize, Symbol>,
-    /// What the program has and cannot use.
-    unsupported: Vec<String>,
+    /// What the binaries have that no remote GPU does: their code would compute with what is not there.
+    unsupported: Vec<(Binary, String)>,
 }
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
@@ -51,12 +51,16 @@ pub fn add_variable(host: usize, symbol: Symbol) {
     with(|registry| registry.variables.insert(host, symbol));
 }
 
-pub fn add_unsupported(what: String) {
-    with(|registry| registry.unsupported.push(what));
+pub fn add_unsupported(binary: Binary, what: String) {
+    with(|registry| registry.unsupported.push((binary, what)));
 }
 
 pub fn unsupported() -> Vec<String> {
-    with(|registry| registry.unsupported.clone())
+    with(|registry| registry.unsupported.iter().map(|(_, what)| what.clone()).collect())
+}
+
+pub fn is_supported(binary: Binary) -> bool {
+    with(|registry| registry.unsupported.iter().all(|(of, _)| *of != binary))
 }
 
 pub fn remove_binary(binary: Binary) {
@@ -64,6 +68,7 @@ pub fn remove_binary(binary: Binary) {
         registry.images.remove(&binary);
         registry.kernels.retain(|_, symbol| symbol.binary != binary);
         registry.variables.retain(|_, symbol| symbol.binary != binary);
+        registry.unsupported.retain(|(of, _)| *of != binary);
     });
 }
 

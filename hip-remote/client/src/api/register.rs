@@ -90,35 +90,35 @@ pub unsafe extern "C" fn __hipRegisterVar(
 }
 
 // The constructors of a program with textures, surfaces or managed variables call these. Nothing may be printed so early: the
-// first call that connects says what is not supported.
+// first call that connects says what is not supported, and no code of the binary runs.
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __hipRegisterManagedVar(
-    _binary: *mut c_void,
+    binary: *mut c_void,
     _pointer: *mut *mut c_void,
     _initial: *mut c_void,
     name: *const c_char,
     _size: usize,
     _align: c_uint,
 ) {
-    quietly((), || lacks("managed variable", name));
+    quietly((), || lacks(binary as Binary, "managed variable", name));
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __hipRegisterSurface(
-    _binary: *mut *mut c_void,
+    binary: *mut *mut c_void,
     _host: *mut c_void,
     _host_name: *mut c_char,
     name: *mut c_char,
     _kind: c_int,
     _external: c_int,
 ) {
-    quietly((), || lacks("surface", name));
+    quietly((), || lacks(binary as Binary, "surface", name));
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __hipRegisterTexture(
-    _binary: *mut *mut c_void,
+    binary: *mut *mut c_void,
     _host: *mut c_void,
     _host_name: *mut c_char,
     name: *mut c_char,
@@ -126,11 +126,11 @@ pub unsafe extern "C" fn __hipRegisterTexture(
     _normalized: c_int,
     _external: c_int,
 ) {
-    quietly((), || lacks("texture", name));
+    quietly((), || lacks(binary as Binary, "texture", name));
 }
 
-fn lacks(what: &str, name: *const c_char) {
+fn lacks(binary: Binary, what: &str, name: *const c_char) {
     // SAFETY: the compiler passes a name.
     let name = unsafe { program::text(name) }.unwrap_or_default();
-    registry::add_unsupported(format!("the {what} {}", String::from_utf8_lossy(name)));
+    registry::add_unsupported(binary, format!("the {what} {}", String::from_utf8_lossy(name)));
 }

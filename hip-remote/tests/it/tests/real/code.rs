@@ -35,6 +35,15 @@ fn real_devices_streams_queries_and_errors_are_what_they_are_locally() {
     }
 }
 
+#[test]
+fn real_kernels_of_a_program_with_a_managed_variable_are_refused_by_name() {
+    let worker = Worker::start();
+    let remote = ended(&mut Program::on(&worker.unix()).command([test_gpu::built::compile("managed")]));
+    assert_eq!(remote.stdout, "hipErrorNotSupported\nhipSuccess\n", "{}", remote.stderr);
+    let said = "rocworker: the managed variable variable is not supported by a remote GPU\n";
+    assert_eq!(remote.stderr, said);
+}
+
 /// V_ADD_F32 and V_SUB_F32 of VOP2.
 #[test]
 fn real_code_with_one_instruction_changed_gives_the_changed_result() {

@@ -100,3 +100,16 @@ fn real_exit_codes_are_the_programs_or_those_of_env() {
     assert_eq!(run(&["/etc/passwd"]).status.code(), Some(126));
     assert_eq!(run(&[]).status.code(), Some(125));
 }
+
+#[test]
+fn real_worker_without_a_gpu_is_skipped_by_name() {
+    let [without, with] = [("TEST_GPU_DEVICES", "0"), ("TEST_GPU_DEVICES", "1")]
+        .map(|environment| Worker::with(["-p", "0"], [environment]));
+    let both = format!("{},{}", without.unix(), with.unix());
+    let shown = ended(&mut Program::on(&both).command([test_gpu::built::compile("vadd")]));
+    let said = format!(
+        "rocworker: {} has no GPU for the program: its HIP library says hipErrorNoDevice\n",
+        without.unix()
+    );
+    assert_eq!((shown.stdout.starts_with("ok "), shown.stderr), (true, said));
+}
