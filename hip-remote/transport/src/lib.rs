@@ -5,6 +5,7 @@
 mod address;
 mod ask;
 mod connect;
+mod crypt;
 mod error;
 mod key;
 #[cfg(feature = "make-key")]

@@ -9,7 +9,7 @@ use hip_protocol::header::{self, Header, VERSION_2};
 use rustix::net::RecvFlags;
 
 use crate::socket::{Shutdown, Socket};
-use crate::tls::{Encrypted, Tls};
+use crate::tls::{STEP, Tls};
 use crate::{Error, Result};
 
 /// What one system call may bring: many small messages.
@@ -34,7 +34,9 @@ pub struct Message {
 #[derive(Debug)]
 pub struct Reader {
     socket: Arc<Socket>,
-    tls: Option<(Arc<Tls>, Encrypted)>,
+    tls: Option<Arc<Tls>>,
+    /// What TLS receives.
+    encrypted: Vec<u8>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -44,8 +46,17 @@ pub struct Reader {
 
 impl Reader {
     pub(crate) fn new(socket: Arc<Socket>, tls: Option<Arc<Tls>>) -> Self {
-        let tls = tls.map(|tls| (tls, Encrypted::new()));
-        Self { socket, tls, buffer: vec![0; BUFFER], start: 0, end: 0, bulk: false, deadline: None }
+        let encrypted = vec![0; if tls.is_some() { STEP } else { 0 }];
+        Self {
+            socket,
+            tls,
+            encrypted,
+            buffer: vec![0; BUFFER],
+            start: 0,
+            end: 0,
+            bulk: false,
+            deadline: None,
+        }
     }
 
     /// Waits for the next message, whose predecessor the caller has taken whole.
@@ -112,7 +123,7 @@ impl Reader {
         }
         while let Some(rest) = to.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             self.bulk = true;
-            let received = match &mut self.tls {
+            let received = match &self.tls {
                 // The kernel keeps what it could not write.
                 None => match self.socket.receive(rest, RecvFlags::WAITALL) {
                     Err(Error::Fault) => {
@@ -121,7 +132,7 @@ impl Reader {
                     }
                     received => received?,
                 },
-                Some((tls, encrypted)) => tls.receive(&self.socket, rest, encrypted, self.deadline)?,
+                Some(tls) => tls.receive(&self.socket, rest, &mut self.encrypted, self.deadline)?,
             };
             if received == 0 {
                 return Err(self.cut());
@@ -152,8 +163,7 @@ impl Reader {
 
     /// Whether bytes have come that no call has taken: then [`Self::as_fd`] may not be readable.
     fn is_buffered(&self) -> bool {
-        self.start < self.end
-            || self.tls.as_ref().is_some_and(|(tls, encrypted)| !encrypted.is_empty() || tls.is_buffered())
+        self.start < self.end || self.tls.as_ref().is_some_and(|tls| tls.is_buffered())
     }
 
     /// Waits until bytes have come, or the connection's end. False when the time is over first.
@@ -209,9 +219,9 @@ impl Reader {
             self.bulk = false;
             let to = self.end..limit.clamp(self.end, self.buffer.len());
             let to = self.buffer.get_mut(to).unwrap_or_default();
-            let received = match &mut self.tls {
+            let received = match &self.tls {
                 None => self.socket.receive_until(to, RecvFlags::empty(), self.deadline)?,
-                Some((tls, encrypted)) => tls.receive(&self.socket, to, encrypted, self.deadline)?,
+                Some(tls) => tls.receive(&self.socket, to, &mut self.encrypted, self.deadline)?,
             };
             if received == 0 {
                 return if self.start == self.end { Ok(false) } else { Err(self.cut()) };

@@ -19,8 +19,10 @@ use crate::staging::{Piece, length};
 /// The most bytes of pinned memory that the list may hold. A client bounds its bytes to an eighth of it.
 const MOST: usize = 256 * 1024 * 1024;
 
-/// How many chunks of one copy are in pinned memory: the next is copied while one is sent.
-const AHEAD: usize = 2;
+/// The size of a copy's chunks. The first is sent once it has been copied, and a smaller one is there sooner.
+const CHUNK: usize = MAX_CHUNK / 2;
+/// How many chunks of one copy are in pinned memory: the next are copied while one is sent.
+const AHEAD: usize = 3;
 
 /// Packed bytes on their way into pinned memory.
 #[derive(Debug)]
@@ -92,7 +94,7 @@ impl Download {
 
     fn go_on(&mut self, session: &Session) -> Result<(), Status> {
         while self.parts.len() < AHEAD && self.begun < self.rows.bytes() {
-            let bytes = self.rows.chunk(self.begun, MAX_CHUNK);
+            let bytes = self.rows.chunk(self.begun, CHUNK);
             self.parts.push_back(Part::begin(session, &self.rows, self.begun, bytes, self.stream)?);
             self.begun += bytes as u64;
         }
