@@ -121,9 +121,13 @@ impl Serving {
             one_way: message.envelope.has(NO_REPLY),
             lane: self.lane(message.envelope.lane)?,
         };
-        let device = request.lane.device();
+        let session = Arc::clone(&self.session);
+        session.timed(|| self.execute(request, payload))
+    }
+
+    fn execute(&mut self, request: Request, payload: &[u8]) -> Result<(), String> {
         // A device that fails answers each of its calls itself.
-        let _ = self.session.use_device(device);
+        let _ = self.session.use_device(request.lane.device());
         dispatch! { self, request, payload; [
             DeviceCount => device_count,
             Ping => ping,

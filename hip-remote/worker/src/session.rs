@@ -123,8 +123,14 @@ impl Session {
     pub fn write(&self, slices: &mut [IoSlice<'_>]) -> Result<(), String> {
         let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
         self.counters.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+        // It is not the GPU that a thread waits for here.
+        let thread = std::thread::current().id();
+        let timed = locked(&self.waits).remove(&thread).is_some();
         // A message that is cut off has none after it: the reader wakes, and ends the process.
         let written = locked(&self.writer).write(slices);
+        if timed {
+            locked(&self.waits).insert(thread, Instant::now());
+        }
         written.inspect_err(|_| self.shutdown.now()).map_err(|error| error.to_string())
     }
 
@@ -163,7 +169,7 @@ impl Session {
         self.downloads.deliver(self)
     }
 
-    /// Counts how long this thread waits for a GPU.
+    /// Counts how long this thread waits for a GPU: each call of the library may.
     pub fn timed<R>(&self, wait: impl FnOnce() -> R) -> R {
         let thread = std::thread::current().id();
         locked(&self.waits).insert(thread, Instant::now());

@@ -22,11 +22,12 @@ impl Serving {
         }
     }
 
-    /// The answer to a wait or a query that has ended.
+    /// The answer to a wait or a query, which may tell that a device has failed.
     pub fn ended<R>(&mut self, ended: Result<R, Status>) -> Answer<R> {
-        let reply = ended?;
-        self.violation = self.session.after_wait().err();
-        Ok(Some(reply))
+        if !matches!(ended, Err(NOT_READY)) {
+            self.violation = self.session.after_wait().err();
+        }
+        ended.map(Some)
     }
 
     pub fn stream_sync(&mut self, request: &Request, call: StreamSync) -> Answer<()> {

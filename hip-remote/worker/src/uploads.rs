@@ -149,7 +149,8 @@ impl Serving {
             self.uploads.all.insert(chunk.id, upload);
             return Ok(());
         }
-        self.uploaded(upload)
+        let session = Arc::clone(&self.session);
+        session.timed(|| self.uploaded(upload))
     }
 
     /// Copies a chunk to the device. The inner result is the library's.
@@ -162,11 +163,13 @@ impl Serving {
         begin: u64,
         length: usize,
     ) -> Result<Result<(), Status>, String> {
-        // Another thread of the client may have freed the memory or destroyed the stream.
-        let found = self.check(rows).and_then(|()| self.stream(request, stream));
         let session = Arc::clone(&self.session);
-        let batches = &mut self.uploads.batches;
-        let placed = found.and_then(|found| Ok((found, batches.place(&session, found, length)?)));
+        let placed = session.timed(|| {
+            // Another thread of the client may have freed the memory or destroyed the stream.
+            self.check(rows)?;
+            let found = self.stream(request, stream)?;
+            Ok((found, self.uploads.batches.place(&session, found, length)?))
+        });
         let (found, (bytes, address)) = match placed {
             Ok(placed) => placed,
             Err(status) => {
@@ -187,9 +190,11 @@ impl Serving {
                 session.hip.copy_rows(part.pointer, pitch, from, part.width, part.width, part.height, found.1)
             })
         };
-        let copied = copy();
-        self.uploads.batches.enqueued(&session);
-        Ok(copied)
+        Ok(session.timed(|| {
+            let copied = copy();
+            self.uploads.batches.enqueued(&session);
+            copied
+        }))
     }
 
     /// Gives the credit of bytes back that need no copy.

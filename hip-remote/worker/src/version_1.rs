@@ -35,7 +35,7 @@ pub fn serve(session: &Arc<Session>, reader: &mut Reader, first: Message) -> Res
         }
         let payload = reader.bytes(message.length).map_err(|error| error.to_string())?;
         let request = Request::parse(message.op, payload).map_err(|why| why.to_string())?;
-        let given = call(session, &request);
+        let given = session.timed(|| call(session, &request));
         let answer = match &given {
             Ok(Given::Count(count)) => Answer::Count(*count),
             Ok(Given::Pointer(pointer)) => Answer::Pointer(*pointer),

@@ -6,15 +6,28 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hip_protocol::calls::*;
-use hip_protocol::message;
+use hip_protocol::envelope::{CHUNK, Envelope, NO_REPLY};
+use hip_protocol::{message, v1};
 use rustix::process::{Pid, Signal, getpgid, kill_process, test_kill_process};
 
-use crate::client::{Client, Failed, pattern, to};
+use crate::client::{Client, Failed, from, pattern, to};
 use crate::modules::{launch, load, vadd};
 use crate::worker::{Worker, eventually};
 
 pub fn lives(pid: u32) -> bool {
     test_kill_process(Pid::from_raw(pid.cast_signed()).unwrap()).is_ok()
+}
+
+/// Whether something ever takes less than a second: other tests run beside this one.
+fn within_a_second(mut takes: impl FnMut() -> Duration) {
+    let mut best = Duration::MAX;
+    for _ in 0..10 {
+        best = best.min(takes());
+        if best < Duration::from_secs(1) {
+            return;
+        }
+    }
+    panic!("the best of ten took {best:?}");
 }
 
 /// What the library still had when the process of one client ended. The worker kills a process that a busy machine keeps from
@@ -59,9 +72,7 @@ fn a_client_that_dies_while_its_kernel_runs_is_gone_within_a_second() {
         eventually("the process is gone", || worker.processes().is_empty());
         begun.elapsed()
     };
-    // The best of three: other tests run beside this one.
-    let best = (0..3).map(|_| gone()).min().unwrap();
-    assert!(best < Duration::from_secs(1), "{best:?}");
+    within_a_second(gone);
 }
 
 #[test]
@@ -181,6 +192,62 @@ fn a_wait_that_is_longer_than_allowed_ends_its_client() {
     assert!(client.closed().contains("--longest-wait"));
 }
 
+/// A library that ends neither an allocation of one byte nor one of pinned memory.
+const STANDS: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static int stand(void) { for (;;) pause(); }
+
+int hipHostMalloc(void **to, size_t bytes, unsigned flags) { return stand(); }
+
+int hipMalloc(void **to, size_t bytes) {
+    int (*real)(void **, size_t) = (int (*)(void **, size_t))dlsym(RTLD_NEXT, "hipMalloc");
+    return bytes == 1 ? stand() : real(to, bytes);
+}
+"#;
+
+#[test]
+fn a_call_that_the_library_does_not_end_is_a_wait_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = library(folder.path(), STANDS);
+    let worker = Worker::start(&["--longest-wait", "1", "--hip-library", library.to_str().unwrap()], &[]);
+    let mut client = worker.client();
+    client.send(Malloc { bytes: 1 }, 0, &[]);
+    assert!(client.closed().contains("--longest-wait"));
+    let mut client = worker.client();
+    let pointer = client.malloc(2);
+    client.upload(to(pointer, 2, 0), NO_REPLY, &[0; 2], 2);
+    assert!(client.closed().contains("--longest-wait"));
+    let mut client = Client::connect(&worker.address(), None);
+    let mut malloc = Vec::new();
+    v1::Request::Malloc { size: 1 }.put(1, &mut malloc);
+    client.write(&malloc).unwrap();
+    assert!(client.closed().contains("--longest-wait"));
+}
+
+#[test]
+fn a_client_that_sends_and_takes_a_copy_slowly_waits_for_no_gpu() {
+    const LONG: Duration = Duration::from_millis(3500);
+    let worker = Worker::start(&["--longest-wait", "1"], &[]);
+    let mut client = worker.client();
+    let bytes = pattern(16 << 20);
+    let pointer = client.malloc(bytes.len() as u64);
+    client.put(pointer, &bytes);
+    let id = client.send(from(pointer, bytes.len() as u64, 0), 0, &[]);
+    std::thread::sleep(LONG);
+    client.reply::<DeviceToHost>(id).unwrap();
+    assert!(client.chunks[&id] == bytes);
+    let id = client.send(to(pointer, 4, 0), 0, &[]);
+    let envelope = Envelope { flags: CHUNK, lane: 0, status: 0 };
+    client.write(&message::prefix(HostToDevice::OP, id, envelope, 4)).unwrap();
+    std::thread::sleep(LONG);
+    client.write(&[1; 4]).unwrap();
+    client.reply::<HostToDevice>(id).unwrap();
+}
+
 #[test]
 fn clients_that_are_killed_anywhere_in_their_copies_leave_no_process() {
     let worker = Worker::start(&[], &[]);
@@ -191,7 +258,7 @@ fn clients_that_are_killed_anywhere_in_their_copies_leave_no_process() {
         let mut out = Vec::new();
         message::request(&to(pointer, bytes.len() as u64, 0), 7, 0, 0, &[], &mut out);
         for chunk in bytes.chunks(1 << 18) {
-            let envelope = hip_protocol::envelope::Envelope { flags: 4, lane: 0, status: 0 };
+            let envelope = Envelope { flags: CHUNK, lane: 0, status: 0 };
             out.extend(message::prefix(HostToDevice::OP, 7, envelope, chunk.len()));
             out.extend(chunk);
         }
@@ -243,6 +310,22 @@ fn what_kernels_print_reaches_the_client_before_its_wait_ends() {
 }
 
 #[test]
+fn what_kernels_print_reaches_the_client_before_a_fault_that_is_known_already() {
+    const FAULTS: &str = r#"
+        #include <stdio.h>
+        int hipStreamQuery(void *stream) { printf("before\n"); return 700; }
+    "#;
+    let folder = tempfile::tempdir().unwrap();
+    let library = library(folder.path(), FAULTS);
+    let worker = Worker::start(&["--hip-library", library.to_str().unwrap()], &[]);
+    let mut client = worker.client();
+    assert_eq!(client.sync(0), Err(Failed::Now(700)));
+    assert_eq!(client.printed, b"before\n");
+    assert_eq!(client.call(StreamQuery { stream: 0 }), Err(Failed::Now(700)));
+    assert_eq!(client.printed, b"before\nbefore\n");
+}
+
+#[test]
 fn a_client_that_dies_while_the_library_opens_is_gone_within_a_second() {
     let folder = tempfile::tempdir().unwrap();
     let library = library(
@@ -250,14 +333,16 @@ fn a_client_that_dies_while_the_library_opens_is_gone_within_a_second() {
         "#include <unistd.h>\nint hipInit(unsigned flags) { for (;;) pause(); return (int)flags; }\n",
     );
     let worker = Worker::start(&["--hip-library", library.to_str().unwrap()], &[]);
-    let mut client = Client::connect(&worker.address(), None);
-    client.send(Hello { token: [0; 32], pid: 1, memory: 0 }, 0, &[]);
-    std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(worker.processes().len(), 1);
-    let begun = Instant::now();
-    drop(client);
-    eventually("the process is gone", || worker.processes().is_empty());
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    within_a_second(|| {
+        let mut client = Client::connect(&worker.address(), None);
+        client.send(Hello { token: [0; 32], pid: 1, memory: 0 }, 0, &[]);
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(worker.processes().len(), 1);
+        let begun = Instant::now();
+        drop(client);
+        eventually("the process is gone", || worker.processes().is_empty());
+        begun.elapsed()
+    });
 }
 
 #[test]
