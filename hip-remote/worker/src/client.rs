@@ -56,7 +56,7 @@ pub fn serve(options: &Serve) -> Result<(), String> {
     if let Err(sentence) = verdict(&control, options) {
         return Err(refuse(&mut writer, &peer, &sentence));
     }
-    reader.set_silence(Some(options.silence())).map_err(failed)?;
+    reader.set_silence(begun.beats().then(|| options.silence())).map_err(failed)?;
     // A client that reads nothing may send as much as it likes.
     writer.set_patience(options.silence()).map_err(failed)?;
     let client = match &begun {
@@ -133,6 +133,13 @@ enum Begun {
     Version2 { id: u32, hello: Hello, program: String },
 }
 
+impl Begun {
+    /// Whether client and worker tell each other that they live. In version 1 only TCP does.
+    fn beats(&self) -> bool {
+        matches!(self, Self::Version2 { .. })
+    }
+}
+
 /// Reads the first message.
 fn hello(reader: &mut Reader, key: Option<&WorkerKey>) -> Result<Begun, String> {
     let first = reader.next().map_err(|error| error.to_string())?;
@@ -200,7 +207,7 @@ fn open(
         control.try_clone().map_err(failed)?,
         reader.as_fd().try_clone_to_owned().map_err(failed)?,
         options.longest_wait.map(|seconds| Duration::from_secs(seconds.into())),
-        matches!(begun, Begun::Version2 { .. }),
+        begun.beats(),
     )?;
     let output = Output::capture()?;
     let hip = Hip::open(options.hip_library.as_deref())?;

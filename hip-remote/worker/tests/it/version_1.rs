@@ -1,6 +1,7 @@
 //! A client of version 1.
 
 use std::io::IoSlice;
+use std::time::Duration;
 
 use hip_protocol::v1::{Answer, Reply, Request};
 
@@ -9,7 +10,7 @@ use crate::worker::{Worker, eventually};
 
 #[test]
 fn a_client_of_version_1_copies_and_cannot_launch() {
-    let worker = Worker::start(&[], &[]);
+    let worker = Worker::start(&["--silence", "1"], &[]);
     let (mut reader, mut writer) = hip_transport::connect(&worker.address(), None, PATIENCE).unwrap();
     let mut id = 0;
     let mut call = |request: Request<'_>| -> Result<Vec<u8>, u32> {
@@ -33,6 +34,8 @@ fn a_client_of_version_1_copies_and_cannot_launch() {
     let data = pattern(1 << 20);
     let size = data.len() as u64;
     let pointer = number(call(Request::Malloc { size }).unwrap());
+    // It has no heartbeat.
+    std::thread::sleep(Duration::from_millis(2500));
     call(Request::HostToDevice { pointer, data: &data }).unwrap();
     assert!(call(Request::DeviceToHost { pointer, size }).unwrap() == data);
     assert_eq!(call(Request::HostToDevice { pointer: pointer + 1, data: &data }), Err(17));
