@@ -80,7 +80,7 @@ hipError_t hipGetDeviceProperties(hipDeviceProp_t *to, int device) {
     to->arch.hasWarpShuffle = 1;
     to->arch.has3dGrid = 1;
     to->concurrentKernels = 1;
-    to->pciBusID = 0x40 + device;
+    to->pciBusID = gpu_bus(device);
     to->maxSharedMemoryPerMultiProcessor = 65536;
     to->canMapHostMemory = 1;
     to->gcnArch = 910;
@@ -151,16 +151,19 @@ hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device) {
 hipError_t hipDeviceGetPCIBusId(char *id, int length, int device) {
     if (!id || length <= 0) return last(hipErrorInvalidValue);
     if (!known(device)) return last(hipErrorInvalidDevice);
-    snprintf(id, (size_t)length, "0000:%02x:00.0", 0x40 + device);
+    snprintf(id, (size_t)length, "0000:%02x:00.0", gpu_bus(device));
     return last(hipSuccess);
 }
 
 hipError_t hipDeviceGetByPCIBusId(int *device, const char *id) {
     unsigned domain, bus;
     if (!device || !id || sscanf(id, "%x:%x:", &domain, &bus) != 2) return last(hipErrorInvalidValue);
-    if (domain != 0 || !known((int)bus - 0x40)) return last(hipErrorInvalidDevice);
-    *device = (int)bus - 0x40;
-    return last(hipSuccess);
+    for (int one = 0; domain == 0 && known(one); one++) {
+        if (gpu_bus(one) != (int)bus) continue;
+        *device = one;
+        return last(hipSuccess);
+    }
+    return last(hipErrorInvalidDevice);
 }
 
 hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device) {

@@ -19,6 +19,7 @@ struct shape {
 struct kernel_info { uint32_t local, scratch, sgprs, vgprs, max_group; };
 
 int gpu_device_count(void);
+int gpu_bus(int device);
 uint64_t gpu_total_memory(void);
 uint64_t gpu_used_memory(int device);
 int gpu_healthy(int device);

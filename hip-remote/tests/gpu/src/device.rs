@@ -20,7 +20,7 @@ pub struct Device {
 }
 
 static DEVICES: LazyLock<Vec<Device>> = LazyLock::new(|| {
-    (0..SETTINGS.devices)
+    (0..SETTINGS.devices.len())
         .map(|device| Device {
             null: Stream::new(device, 0, 0),
             streams: Mutex::default(),

@@ -17,9 +17,16 @@ fn number(name: &str) -> Option<u64> {
     }
 }
 
+/// The GPUs that `ROCR_VISIBLE_DEVICES` leaves, up to its first entry that names none, as ROCr reads it.
+fn shown(machine: usize) -> Vec<usize> {
+    let Ok(list) = std::env::var("ROCR_VISIBLE_DEVICES") else { return (0..machine).collect() };
+    let indexes = list.split(',').map_while(|index| index.parse().ok());
+    indexes.take_while(|index| *index < machine).collect()
+}
+
 pub struct Settings {
-    /// `TEST_GPU_DEVICES`: how many devices there are.
-    pub devices: usize,
+    /// Which of the machine's GPUs are shown. `TEST_GPU_DEVICES` is how many it has.
+    pub devices: Vec<usize>,
     /// `TEST_GPU_MEMORY`: the bytes of memory of each.
     pub memory: u64,
     /// `TEST_GPU_BASE`: where the first allocation is.
@@ -31,7 +38,7 @@ pub struct Settings {
 }
 
 pub static SETTINGS: LazyLock<Settings> = LazyLock::new(|| Settings {
-    devices: number("TEST_GPU_DEVICES").unwrap_or(1) as usize,
+    devices: shown(number("TEST_GPU_DEVICES").unwrap_or(1) as usize),
     memory: number("TEST_GPU_MEMORY").unwrap_or(16 << 30),
     // Far from where Linux puts programs, libraries and stacks, so that another process can have the addresses too.
     base: number("TEST_GPU_BASE")

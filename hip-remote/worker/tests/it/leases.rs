@@ -13,6 +13,9 @@ const POLICY: &str = r#"{"schema_version":2,"requests":"all","sharing":"SHARING"
     {"index":0,"names":[],"card":"0000:64:00.0","nodes":[{"path":"/dev/dri/renderD128"}]},
     {"index":1,"names":[],"card":"0000:65:00.0","nodes":[{"path":"/dev/dri/renderD129"}]}]}"#;
 
+/// `hipDeviceAttributePciBusId`.
+const PCI_BUS: i32 = 67;
+
 /// The names of the leases, or of the records.
 fn names(run: &Path, folder: &str) -> Vec<String> {
     let entries = fs::read_dir(run.join("rocworker").join(folder)).into_iter().flatten();
@@ -42,10 +45,14 @@ fn refused(worker: &Worker) -> String {
 fn each_client_leases_a_gpu_until_its_process_ends() {
     let place = machine("exclusive");
     let run = place.path().join("run");
-    let mut worker = Worker::start_in(place.path(), &[], &[]);
-    let one = worker.client();
+    let mut worker = Worker::start_in(place.path(), &[], &[("TEST_GPU_DEVICES", "2")]);
+    let mut one = worker.client();
     assert_eq!(names(&run, "leases"), ["renderD128"]);
     let mut two = worker.client();
+    for (client, its) in [(&mut one, 0x40), (&mut two, 0x41)] {
+        assert_eq!(client.call(DeviceCount {}).unwrap().devices, 1);
+        assert_eq!(client.call(DeviceAttribute { device: 0, attribute: PCI_BUS }).unwrap().value, its);
+    }
     assert_eq!(names(&run, "leases"), ["renderD128", "renderD129"]);
     let lease = fs::read_to_string(run.join("rocworker/leases/renderD129")).unwrap();
     assert!(worker.processes().iter().any(|pid| lease.contains(&format!("hip-client-{pid}"))), "{lease}");

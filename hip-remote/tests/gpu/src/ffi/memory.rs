@@ -12,6 +12,12 @@ pub extern "C" fn gpu_device_count() -> i32 {
     device::count() as i32
 }
 
+/// A device's PCI bus, by which it is known whatever else is shown.
+#[unsafe(no_mangle)]
+pub extern "C" fn gpu_bus(device: i32) -> i32 {
+    0x40 + SETTINGS.devices[device as usize] as i32
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn gpu_total_memory() -> u64 {
     SETTINGS.memory
