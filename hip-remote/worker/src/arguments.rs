@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use hip_transport::PORT;
+use runc_amd_wrapper::paths::Paths;
 
 /// Serve this machine's AMD GPUs to HIP programs on other machines
 ///
@@ -73,6 +74,9 @@ pub struct Serve {
     /// Where rocworker-exporter finds the worker's counts; of another path it knows nothing
     #[arg(long, value_name = "FILE", default_value = inventory::hip_worker::PATH)]
     pub metrics: PathBuf,
+    /// The folder in which the container wrapper's policy and leases are: tests have a machine of their own
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    pub root: PathBuf,
     /// Serve the client whose connection is the standard input; the worker itself starts such processes
     #[arg(long, hide = true)]
     pub serve_one: bool,
@@ -109,6 +113,15 @@ impl Serve {
         };
         let port = self.port.unwrap_or(PORT);
         Ok(listen.iter().map(|listen| SocketAddr::new(listen.address, listen.port.unwrap_or(port))).collect())
+    }
+
+    /// The container wrapper's files. Processes and GPUs are this machine's.
+    pub fn paths(&self) -> Paths {
+        let mut paths = Paths::system();
+        for path in [&mut paths.policy, &mut paths.health, &mut paths.lease.run] {
+            *path = self.root.join(path.strip_prefix("/").unwrap_or(path));
+        }
+        paths
     }
 
     pub fn silence(&self) -> Duration {

@@ -12,7 +12,6 @@ use hip_protocol::envelope::Envelope;
 use hip_protocol::header::{VERSION_1, VERSION_2};
 use hip_protocol::message;
 use hip_transport::{Message, Reader, WorkerKey, Writer, printable};
-use runc_amd_wrapper::paths::Paths;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::arguments::Serve;
@@ -193,7 +192,7 @@ fn open(
     control: &UnixStream,
     watched: &Arc<OnceLock<Arc<Session>>>,
 ) -> Result<impl FnOnce(Writer) -> Session, String> {
-    let granted = grant::take(&Paths::system(), options.gpus)?;
+    let granted = grant::take(&options.paths(), options.gpus)?;
     if let Some(indexes) = &granted {
         let list = indexes.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         let list = CString::new(list).map_err(|error| error.to_string())?;

@@ -90,6 +90,7 @@ pub fn run(options: &Serve) -> Result<(), String> {
     for listener in &listeners {
         log!("listens on {listener}");
     }
+    let paths = options.paths();
     let mut metrics = Metrics::new(&options.metrics);
     let mut processes: Vec<Process> = Vec::new();
     let mut waiting: Vec<Waiting> = Vec::new();
@@ -124,7 +125,7 @@ pub fn run(options: &Serve) -> Result<(), String> {
         for (process, _) in speaking.zip(ready).filter(|(_, spoke)| *spoke) {
             process.hear(&mut free, &mut metrics);
         }
-        processes.retain_mut(|process| process.is_alive(&mut metrics));
+        processes.retain_mut(|process| process.is_alive(&paths, &mut metrics));
         for (listener, _) in listeners.iter().zip(called).filter(|(_, called)| *called) {
             accept(listener, &mut waiting, &mut metrics);
         }
@@ -134,7 +135,7 @@ pub fn run(options: &Serve) -> Result<(), String> {
         processes.iter_mut().for_each(Process::end);
         std::thread::sleep(SILENT);
     }
-    processes.retain_mut(|process| process.is_alive(&mut metrics));
+    processes.retain_mut(|process| process.is_alive(&paths, &mut metrics));
     Ok(())
 }
 
@@ -260,7 +261,7 @@ impl Process {
     }
 
     /// Whether the process still runs. What it did is added up when it is gone.
-    fn is_alive(&mut self, metrics: &mut Metrics) -> bool {
+    fn is_alive(&mut self, paths: &Paths, metrics: &mut Metrics) -> bool {
         if !self.is_client && self.silent.is_none() && self.since.elapsed() > STRANGE {
             self.end();
         }
@@ -281,7 +282,7 @@ impl Process {
             metrics.refused += 1;
         }
         metrics.gone(&self.counted);
-        if let Err(error) = grant::end(&Paths::system(), self.child.id()) {
+        if let Err(error) = grant::end(paths, self.child.id()) {
             log!("what a client had stays until the next decision: {error}");
         }
         false

@@ -46,7 +46,10 @@ impl Worker {
             .arg("--cache")
             .arg(path("cache"))
             .arg("--metrics")
-            .arg(path("counts"));
+            .arg(path("counts"))
+            // No policy of this machine's container wrapper counts.
+            .arg("--root")
+            .arg(folder.path());
         let arguments: Vec<_> = arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
         if !arguments.iter().any(|argument| argument == "--hip-library") {
             command.arg("--hip-library").arg(test_gpu::built::library());

@@ -166,9 +166,6 @@ fn more_clients_that_begin_at_once_than_there_are_places_are_all_served() {
 #[test]
 fn a_number_of_gpus_needs_a_policy_that_counts_them() {
     let place = tempfile::tempdir().unwrap();
-    for name in ["etc", "run"] {
-        std::fs::create_dir(place.path().join(name)).unwrap();
-    }
     let worker = Worker::start_in(place.path(), &["--gpus", "1"], &[]);
     let mut client = Client::connect(&worker.address(), None);
     client.send(hello([0; 32]), 0, &[]);

@@ -31,23 +31,17 @@ pub fn program() -> Command {
 }
 
 impl Worker {
-    /// Starts a worker with these options, and the tests' GPU with these variables.
+    /// Starts a worker with these options, and the tests' GPU with these variables. The machine has no policy.
     pub fn start(options: &[&str], environment: &[(&str, &str)]) -> Self {
-        Self::begin(program(), options, environment)
+        Self::start_in(Path::new("/nowhere"), options, environment)
     }
 
-    /// Starts a worker that has the folders `etc` and `run` of a place for its own.
-    pub fn start_in(place: &Path, options: &[&str], environment: &[(&str, &str)]) -> Self {
-        const SETUP: &str = r#"mount --bind "$1/etc" /etc; mount --bind "$1/run" /run; shift; exec "$@""#;
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", "sh", "-ec", SETUP, "sh"]).arg(place);
-        command.arg(env!("CARGO_BIN_EXE_rocworker-hip-worker"));
-        Self::begin(command, options, environment)
-    }
-
-    fn begin(mut command: Command, options: &[&str], environment: &[(&str, &str)]) -> Self {
+    /// Starts a worker that finds the container wrapper's policy and leases beneath a folder.
+    pub fn start_in(root: &Path, options: &[&str], environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = |name: &str| folder.path().join(name);
+        let mut command = program();
+        command.arg("--root").arg(root);
         if !options.contains(&"--hip-library") {
             command.arg("--hip-library").arg(test_gpu::library());
         }
