@@ -163,7 +163,7 @@ fn a_peer_that_sends_a_byte_now_and_then_is_told_at_the_deadline() {
         let read = reader.next().and_then(|message| reader.bytes(message.length).map(<[u8]>::len));
         let Err(Error::Failed(sentence)) = read else { panic!("{read:?}") };
         assert!(sentence.contains("did not answer in time"), "{sentence}");
-        assert!(begin.elapsed() < Duration::from_secs(3));
+        assert!(begin.elapsed() < TIME);
         reader.shutdown().now();
         sender.join().unwrap();
     }
@@ -275,7 +275,7 @@ fn a_client_that_says_nothing_or_half_a_handshake_is_let_go_in_time() {
         let begin = Instant::now();
         let descriptor: OwnedFd = listener.accept().unwrap().0.into();
         assert!(accept(descriptor, Some(&key()), Duration::from_millis(200)).is_err());
-        assert!(begin.elapsed() < Duration::from_secs(2));
+        assert!(begin.elapsed() < TIME);
         let mut rest = Vec::new();
         let _ = client.read_to_end(&mut rest);
     }

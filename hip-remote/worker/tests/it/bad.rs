@@ -120,7 +120,7 @@ fn every_call_of_every_length_is_answered_or_ends_its_own_client() {
 
 #[test]
 fn a_client_that_goes_on_while_its_lane_waits_or_without_credit_is_told() {
-    let worker = Worker::start(&["--in-flight", "2MiB"], &[("TEST_GPU_SLOW_MS", "1000")]);
+    let worker = Worker::start(&["--in-flight", "2MiB"], &[("TEST_GPU_SLOW_MS", "60000")]);
     let mut client = worker.client();
     launch(&mut client);
     // In one piece: the worker may close the connection before the last one.

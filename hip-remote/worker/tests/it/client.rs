@@ -22,8 +22,6 @@ pub struct Client {
     /// What came of each request's chunks.
     pub chunks: HashMap<u32, Vec<u8>>,
     pub credit: u64,
-    /// Messages that say only that the worker lives.
-    pub beats: u32,
     /// One-way copies that failed.
     pub failed: Vec<u32>,
     pub printed: Vec<u8>,
@@ -49,7 +47,6 @@ impl Client {
             next: 0,
             chunks: HashMap::new(),
             credit: 0,
-            beats: 0,
             failed: Vec::new(),
             printed: Vec::new(),
             welcome: None,
@@ -114,16 +111,20 @@ impl Client {
         Ok(fields)
     }
 
+    /// Waits until the worker says that it lives.
+    pub fn beat(&mut self) {
+        let credit = self.reader.next().unwrap();
+        let payload = self.reader.bytes(credit.length).unwrap();
+        assert_eq!(message::fields::<Credit>(credit.op, payload).unwrap().0.bytes, 0);
+    }
+
     fn message(&mut self, id: u32) -> Result<(Message, Vec<u8>), String> {
         loop {
             let message = self.reader.next().map_err(|error| error.to_string())?;
             let payload = self.reader.bytes(message.length).map_err(|error| error.to_string())?.to_vec();
             match message.op {
                 Close::OP => return Err(String::from_utf8(payload).unwrap()),
-                Credit::OP => match message::fields::<Credit>(Credit::OP, &payload).unwrap().0.bytes {
-                    0 => self.beats += 1,
-                    bytes => self.credit += bytes,
-                },
+                Credit::OP => self.credit += message::fields::<Credit>(Credit::OP, &payload).unwrap().0.bytes,
                 Output::OP => self.printed.extend(payload),
                 _ if message.envelope.has(CHUNK) => {
                     self.chunks.entry(message.id).or_default().extend(payload)
