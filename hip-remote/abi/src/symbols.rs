@@ -154,7 +154,8 @@ mod tests {
     fn a_stub_that_gives_a_text_gives_one_that_can_be_printed() {
         let code = stubs(Release::Rocm5, &BTreeSet::new());
         for name in ["hipApiName", "hiprtcGetErrorString"] {
-            let said = format!("const char * {name}(void) {{ rocworker_hip_unsupported(\"{name}\"); return \"");
+            let said =
+                format!("const char * {name}(void) {{ rocworker_hip_unsupported(\"{name}\"); return \"");
             assert!(code.contains(&said), "{name}");
         }
     }
