@@ -3,27 +3,27 @@
 
 __global__ void store(int* to, int value) { *to = value; }
 
-static void expect(hipError_t error, hipError_t wanted, const char* call) {
+static void gives(hipError_t error, hipError_t wanted, const char* call) {
     if (error == wanted) return;
     printf("%s gives %s in place of %s\n", call, hipGetErrorName(error), hipGetErrorName(wanted));
     exit(1);
 }
-#define EXPECT(wanted, call) expect(call, wanted, #call)
+#define GIVES(wanted, call) gives(call, wanted, #call)
 
 int main() {
     int *memory, host[4] = {1, 2, 3, 4};
     HIP(hipMalloc((void**)&memory, sizeof(host)));
-    EXPECT(hipErrorInvalidValue, hipMemcpy(memory, host, sizeof(host) + 1, hipMemcpyHostToDevice));
-    EXPECT(hipErrorInvalidValue, hipMemcpy(memory + 1, host, sizeof(host), hipMemcpyHostToDevice));
-    EXPECT(hipErrorInvalidValue, hipFree(memory + 1));
-    EXPECT(hipErrorInvalidValue, hipMemset(host, 0, sizeof(host)));
+    GIVES(hipErrorInvalidValue, hipMemcpy(memory, host, sizeof(host) + 1, hipMemcpyHostToDevice));
+    GIVES(hipErrorInvalidValue, hipMemcpy(memory + 1, host, sizeof(host), hipMemcpyHostToDevice));
+    GIVES(hipErrorInvalidValue, hipFree(memory + 1));
+    GIVES(hipErrorInvalidValue, hipMemset(host, 0, sizeof(host)));
     void* huge = nullptr;
-    EXPECT(hipErrorOutOfMemory, hipMalloc(&huge, (size_t)1 << 46));
-    EXPECT(hipErrorOutOfMemory, hipGetLastError());
-    EXPECT(hipSuccess, hipGetLastError());
-    EXPECT(hipErrorInvalidDevice, hipSetDevice(99));
+    GIVES(hipErrorOutOfMemory, hipMalloc(&huge, (size_t)1 << 46));
+    GIVES(hipErrorOutOfMemory, hipGetLastError());
+    GIVES(hipSuccess, hipGetLastError());
+    GIVES(hipErrorInvalidDevice, hipSetDevice(99));
     store<<<1, 2048>>>(memory, 1);
-    EXPECT(hipErrorInvalidConfiguration, hipGetLastError());
+    GIVES(hipErrorInvalidConfiguration, hipGetLastError());
     store<<<1, 1>>>(memory, 42);
     HIP(hipMemcpy(host, memory, sizeof(host), hipMemcpyDeviceToHost));
     if (host[0] != 42) {
@@ -33,8 +33,8 @@ int main() {
     // No allocation is there, nor anything else.
     store<<<1, 1>>>((int*)0x10, 1);
     HIP(hipGetLastError());
-    EXPECT(hipErrorIllegalAddress, hipDeviceSynchronize());
-    EXPECT(hipErrorIllegalAddress, hipMemcpy(host, memory, sizeof(host), hipMemcpyDeviceToHost));
+    GIVES(hipErrorIllegalAddress, hipDeviceSynchronize());
+    GIVES(hipErrorIllegalAddress, hipMemcpy(host, memory, sizeof(host), hipMemcpyDeviceToHost));
     printf("ok\n");
     return 0;
 }

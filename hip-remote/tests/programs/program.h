@@ -16,6 +16,15 @@
         }                                                                                  \
     } while (0)
 
+// Ends the program with what does not hold.
+#define EXPECT(condition)                                          \
+    do {                                                           \
+        if (!(condition)) {                                        \
+            printf("it does not hold that %s\n", #condition);      \
+            exit(1);                                               \
+        }                                                          \
+    } while (0)
+
 inline size_t size_argument(int argc, char** argv, size_t otherwise) {
     return argc > 1 ? strtoull(argv[1], nullptr, 10) : otherwise;
 }

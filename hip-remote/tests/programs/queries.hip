@@ -12,13 +12,6 @@ __global__ void __launch_bounds__(256) kernel(float* to) {
     to[threadIdx.x] = shared[(threadIdx.x + 1) % blockDim.x] + (float)variable[0];
 }
 
-static void expect(bool holds, const char* what) {
-    if (holds) return;
-    printf("it does not hold that %s\n", what);
-    exit(1);
-}
-#define EXPECT(condition) expect(condition, #condition)
-
 static int attribute(hipDeviceAttribute_t which, int device = 0) {
     int value = -1;
     HIP(hipDeviceGetAttribute(&value, which, device));

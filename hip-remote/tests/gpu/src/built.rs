@@ -52,6 +52,15 @@ pub fn compile_code_object(program: &str) -> PathBuf {
     hipcc(program, &format!("{program}.hsaco"), &["-O3", "--genco"])
 }
 
+/// Compiles a program and links it with another library than this one.
+pub fn compile_with(program: &str, library: &Path, output: &Path) {
+    // hipcc would link Debian's library as well. The programs know which of HIP's names are old.
+    let object = hipcc(program, &format!("{program}.o"), &["-O3", "-c", "-Wno-deprecated-declarations"]);
+    let linked = Command::new("c++").arg("-o").args([output, &object, library]).output();
+    let linked = linked.unwrap_or_else(|error| panic!("c++: {error}: install it by apt-get install g++"));
+    assert!(linked.status.success(), "c++ {program}: {}", String::from_utf8_lossy(&linked.stderr));
+}
+
 fn hipcc(program: &str, name: &str, arguments: &[&str]) -> PathBuf {
     // Threads of one process wait for the one that compiles.
     static ONE: Mutex<()> = Mutex::new(());

@@ -9,5 +9,6 @@ mod failover;
 mod network;
 mod python;
 mod relayed;
+mod releases;
 mod rocm_6;
 mod soak;
