@@ -1,6 +1,5 @@
 // A step for each line of the standard input, so that a test decides when what happens.
 #include "program.h"
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <iostream>
@@ -120,22 +119,16 @@ static hipError_t step(const std::string& name, std::istream& in, std::ostream& 
         }
         return hipSuccess;
     }
-    // A thread waits for a kernel, and this one goes on: by how many ms its slowest call was delayed.
+    // A thread waits for a kernel, and this one makes so many calls meanwhile: whether the kernel still runs after them.
     if (name == "beside") {
         hipStream_t stream;
         hipError_t error = hipStreamCreateWithFlags(&stream, hipStreamNonBlocking);
         if (error != hipSuccess) return error;
         increment<<<1, 1, 0, stream>>>(last.device, 1);
         std::thread waits([=] { (void)hipStreamSynchronize(stream); });
-        long long slowest = 0;
-        for (size_t i = 0; i < number && error == hipSuccess; i++) {
-            size_t free = 0, total = 0;
-            auto begin = std::chrono::steady_clock::now();
-            error = hipMemGetInfo(&free, &total);
-            auto time = std::chrono::steady_clock::now() - begin;
-            slowest = std::max<long long>(slowest, std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
-        }
-        out << ' ' << slowest << ' ' << (hipStreamQuery(stream) == hipErrorNotReady ? "waits" : "done");
+        size_t free = 0, total = 0;
+        for (size_t i = 0; i < number && error == hipSuccess; i++) error = hipMemGetInfo(&free, &total);
+        out << ' ' << (hipStreamQuery(stream) == hipErrorNotReady ? "waits" : "done");
         waits.join();
         return error;
     }
@@ -147,6 +140,35 @@ static hipError_t step(const std::string& name, std::istream& in, std::ostream& 
         for (size_t i = 0; i < number; i++) increment<<<(n + 255) / 256, 256>>>(last.device, n);
         if (error == hipSuccess) error = hipMemcpy(&first, last.device, 4, hipMemcpyDeviceToHost);
         out << ' ' << first;
+        return error;
+    }
+    // How many ms so many rounds of calls take of which none waits, whatever the kind.
+    if (name == "one-way") {
+        std::vector<void*> freed(number);
+        void* pinned;
+        hipEvent_t event;
+        for (auto& memory : freed)
+            if (hipError_t error = hipMalloc(&memory, 16)) return error;
+        if (hipError_t error = hipHostMalloc(&pinned, 16)) return error;
+        if (hipError_t error = hipEventCreate(&event)) return error;
+        char* device = (char*)last.device;
+        hipError_t error = hipSuccess;
+        auto expect = [&](hipError_t made) { if (error == hipSuccess) error = made; };
+        auto begin = std::chrono::steady_clock::now();
+        for (void* memory : freed) {
+            increment<<<1, 1>>>(last.device, 1);
+            expect(hipMemsetAsync(device, 1, 16));
+            expect(hipMemcpyAsync(device, pinned, 16, hipMemcpyHostToDevice));
+            expect(hipMemcpyAsync(device + 16, device, 16, hipMemcpyDeviceToDevice));
+            expect(hipEventRecord(event));
+            expect(hipStreamWaitEvent(0, event, 0));
+            expect(hipFree(memory));
+        }
+        for (size_t round = 0; round < number; round++) expect(hipMemcpyAsync(pinned, device, 16, hipMemcpyDeviceToHost));
+        auto time = std::chrono::steady_clock::now() - begin;
+        out << ' ' << std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+        expect(hipHostFree(pinned));
+        expect(hipEventDestroy(event));
         return error;
     }
     if (name == "launch") {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::spawn;
 use std::time::Duration;
 
@@ -38,6 +38,11 @@ impl Steps {
     #[track_caller]
     pub fn answer(&mut self) -> String {
         self.answers.recv_timeout(Duration::from_secs(30)).expect("the program answers within 30 s")
+    }
+
+    /// Whether a step that began has no result yet.
+    pub fn is_busy(&self) -> bool {
+        self.answers.try_recv() == Err(TryRecvError::Empty)
     }
 
     #[track_caller]

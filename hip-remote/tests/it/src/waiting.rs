@@ -3,6 +3,9 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// For what happens at once, however busy the machine is with other tests.
+pub const EVENTUALLY: Duration = Duration::from_secs(20);
+
 /// Waits until something holds, and says how long that took.
 ///
 /// # Panics

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::{built, children, until};
+use crate::{EVENTUALLY, built, children, until};
 
 #[derive(Debug)]
 pub struct Worker {
@@ -58,7 +58,7 @@ impl Worker {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(path("log")).unwrap());
         let process = command.spawn().unwrap();
         let mut worker = Self { process, folder };
-        until("the worker listens", Duration::from_secs(20), || {
+        until("the worker listens", EVENTUALLY, || {
             let ended = worker.process.try_wait().unwrap();
             assert!(ended.is_none(), "the worker ended: {}", worker.log());
             worker.log().contains("hip.sock\n")
@@ -114,7 +114,7 @@ impl Worker {
     pub fn end(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.process);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        until("the worker ends", Duration::from_secs(10), || self.process.try_wait().unwrap().is_some());
+        until("the worker ends", EVENTUALLY, || self.process.try_wait().unwrap().is_some());
     }
 
     /// A key of this worker's own folder; the worker must be started with it.

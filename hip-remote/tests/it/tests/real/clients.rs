@@ -1,6 +1,4 @@
-use std::time::{Duration, Instant};
-
-use hip_remote_tests::{Program, Steps, Worker, ended, until};
+use hip_remote_tests::{EVENTUALLY, Program, Steps, Worker, ended, until};
 
 #[test]
 fn real_two_clients_compute_at_once_in_processes_of_their_own() {
@@ -16,7 +14,7 @@ fn real_two_clients_compute_at_once_in_processes_of_their_own() {
     assert_eq!(one.answer(), "hipSuccess");
     assert_eq!(other.answer(), "hipSuccess");
     drop((one, other));
-    worker.until_free(Duration::from_secs(1));
+    worker.until_free(EVENTUALLY);
 }
 
 #[test]
@@ -46,23 +44,22 @@ fn real_crash_of_one_clients_gpu_process_touches_no_other() {
     let lost = one.ask("pipeline 30");
     assert!(lost.starts_with("hipErrorContextIsDestroyed"), "{lost}");
     assert_eq!(other.ask("sync"), "hipSuccess");
-    until("the crashed process is gone", Duration::from_secs(1), || worker.clients().len() == 1);
+    until("the crashed process is gone", EVENTUALLY, || worker.clients().len() == 1);
     assert_eq!(other.ask("set 0"), "hipSuccess");
     assert!(other.ask("pipeline 5").starts_with("hipSuccess 5"));
 }
 
 #[test]
 fn real_slow_kernels_of_one_client_do_not_delay_another() {
-    let worker = Worker::with(["-p", "0"], [("TEST_GPU_SLOW_MS", "3000")]);
+    let worker = Worker::with(["-p", "0"], [("TEST_GPU_SLOW_MS", "4000")]);
     let [mut slow, mut quick] = [(); 2].map(|()| Steps::on(&worker.unix()));
     assert!(slow.ask("malloc 4096").starts_with("hipSuccess"));
     assert!(slow.ask("launch 1").starts_with("hipSuccess"));
     slow.begin("sync");
-    let begin = Instant::now();
     assert!(quick.ask("malloc 4096").starts_with("hipSuccess"));
     assert_eq!(quick.ask("write 3"), "hipSuccess");
     assert_eq!(quick.ask("read"), "hipSuccess 3");
-    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert!(slow.is_busy());
     assert_eq!(slow.answer(), "hipSuccess");
 }
 
@@ -106,10 +103,7 @@ fn real_thread_that_waits_stalls_no_other() {
     let worker = Worker::with(["-p", "0"], [("TEST_GPU_SLOW_MS", "4000")]);
     let mut steps = Steps::on(&worker.unix());
     assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
-    let answer = steps.ask("beside 50");
-    let words: Vec<_> = answer.split(' ').collect();
-    assert!(words[0] == "hipSuccess" && words[2] == "waits", "{answer}");
-    assert!(words[1].parse::<u32>().unwrap() < 1000, "{answer}");
+    assert_eq!(steps.ask("beside 50"), "hipSuccess waits");
 }
 
 #[test]
@@ -128,7 +122,8 @@ fn real_fork_does_not_wait_for_a_worker_that_says_nothing() {
     let mut steps = Steps::on(&silent.local_addr().unwrap().to_string());
     let answer = steps.ask("fork-beside");
     let time = answer.strip_prefix("hipSuccess ").unwrap();
-    assert!(time.parse::<u32>().unwrap() < 2000, "{time} ms");
+    // The other thread waits for 30 s.
+    assert!(time.parse::<u32>().unwrap() < 15_000, "{time} ms");
 }
 
 #[test]
@@ -139,5 +134,5 @@ fn real_forked_child_has_a_connection_of_its_own_and_its_parent_keeps_its_memory
     assert_eq!(steps.ask("write 8"), "hipSuccess");
     assert_eq!(steps.ask("fork"), "hipSuccess 0");
     assert_eq!(steps.ask("read"), "hipSuccess 8");
-    until("the child's process is gone", Duration::from_secs(1), || worker.clients().len() == 1);
+    until("the child's process is gone", EVENTUALLY, || worker.clients().len() == 1);
 }

@@ -7,14 +7,10 @@ use std::time::Duration;
 
 use hip_protocol::calls::Hello;
 use hip_protocol::message;
-use hip_remote_tests::{ROCM_6, SidRoot, Steps, Worker, is_alive, until};
+use hip_remote_tests::{EXCLUSIVE, ROCM_6, SidRoot, Steps, Worker, is_alive, leased, until};
 
 /// Debian 12's: 5.2.3.
 const ROCM_5: &str = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
-
-/// A client leases one GPU, whatever the library finds.
-const POLICY: &str = r#"{"schema_version":2,"requests":"all","sharing":"exclusive","gpus":[
-    {"index":0,"names":[],"card":"0000:64:00.0","nodes":[{"path":"/dev/dri/renderD128"}]}]}"#;
 
 const SOON: Duration = Duration::from_secs(3);
 
@@ -27,13 +23,6 @@ fn says_that_there_is_no_device(steps: &mut Steps) {
         let answer = steps.ask(step);
         assert!(answer.starts_with("hipErrorNoDevice"), "{step}: {answer}");
     }
-}
-
-/// The leases and the records of clients in a root.
-fn owned(root: &SidRoot) -> Vec<String> {
-    let entries = ["leases", "records"].map(|name| fs::read_dir(root.path("run/rocworker").join(name)));
-    let names = entries.into_iter().flatten().flatten().map(|entry| entry.unwrap().file_name());
-    names.map(|name| name.into_string().unwrap()).filter(|name| !name.starts_with('.')).collect()
 }
 
 #[test]
@@ -52,7 +41,7 @@ fn real_hip_library_of_debian_sid_says_it_in_a_root_of_sid() {
 #[test]
 fn real_client_in_a_root_of_debian_sid_leaves_no_process_lease_or_mount() {
     let root = SidRoot::new();
-    fs::write(root.path("etc/rocworker/wrapper.json"), POLICY).unwrap();
+    fs::write(root.path("etc/rocworker/wrapper.json"), EXCLUSIVE).unwrap();
     let mut worker = in_sid(&root);
     // A program lets a worker without devices go after each call.
     let mut client = TcpStream::connect(worker.tcp()).unwrap();
@@ -65,11 +54,11 @@ fn real_client_in_a_root_of_debian_sid_leaves_no_process_lease_or_mount() {
     assert_eq!(processes.len(), 1);
     let mapped = fs::read_to_string(format!("/proc/{}/maps", processes[0])).unwrap();
     assert!(mapped.contains("/libamdhip64.so.6.4."), "{mapped}");
-    assert_eq!(owned(&root).len(), 2, "a lease and a record: {:?}", owned(&root));
+    assert_eq!(leased(&root.path("run")).len(), 2, "a lease and a record: {:?}", leased(&root.path("run")));
 
     drop(client);
     until("the client's process is gone", SOON, || !is_alive(processes[0]));
-    until("the client owns nothing", SOON, || owned(&root).is_empty());
+    until("the client owns nothing", SOON, || leased(&root.path("run")).is_empty());
     worker.end();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains(root.path("").to_str().unwrap()), "{mounts}");

@@ -1,7 +1,6 @@
 use std::process::Command;
-use std::time::Duration;
 
-use hip_remote_tests::{Namespaces, Program, Worker, built, ended};
+use hip_remote_tests::{EVENTUALLY, Namespaces, Program, Worker, built, ended};
 
 #[test]
 fn real_programs_compute_between_two_network_namespaces_with_a_key() {
@@ -29,7 +28,7 @@ fn real_programs_compute_between_two_network_namespaces_with_a_key() {
 
     let without = run(&Program { key: None, ..there }.command([&vadd]));
     assert!(!without.status.success() && without.stderr.contains("asks for a key"), "{}", without.stderr);
-    worker.until_free(Duration::from_secs(1));
+    worker.until_free(EVENTUALLY);
 }
 
 #[test]

@@ -28,6 +28,20 @@ fn real_1000_operations_cost_two_round_trips() {
 }
 
 #[test]
+fn real_launches_fills_async_copies_events_and_frees_do_not_wait() {
+    const ROUNDS: u32 = 20;
+    let worker = Worker::start();
+    let mut steps = Steps::on(&Relay::to(&worker.tcp(), ROUND_TRIP / 2).address);
+    assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
+    // The first launch loads the code.
+    assert_eq!(steps.ask("launch 1"), "hipSuccess");
+    let answer = steps.ask(&format!("one-way {ROUNDS}"));
+    let time = answer.strip_prefix("hipSuccess ").expect(&answer).parse().map(Duration::from_millis).unwrap();
+    // One kind that waits takes a round trip in each round.
+    assert!(time < ROUNDS * ROUND_TRIP / 2, "{time:?}");
+}
+
+#[test]
 fn real_connection_that_is_cut_for_5_seconds_goes_on() {
     let worker = Worker::start();
     let relay = Relay::to(&worker.tcp(), Duration::ZERO);

@@ -1,0 +1,51 @@
+//! A machine whose GPU has one holder at a time: a worker there has an /etc and a /run of the test's own.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::Worker;
+
+/// Of the container wrapper: whoever asks leases the one GPU, whatever the library finds.
+pub const EXCLUSIVE: &str = r#"{"schema_version":2,"requests":"all","sharing":"exclusive","gpus":[
+    {"index":0,"names":[],"card":"0000:64:00.0","nodes":[{"path":"/dev/dri/renderD128"}]}]}"#;
+
+/// The leases and the records of clients in a /run.
+pub fn leased(run: &Path) -> Vec<String> {
+    let entries = ["leases", "records"].map(|name| fs::read_dir(run.join("rocworker").join(name)));
+    let names = entries.into_iter().flatten().flatten().map(|entry| entry.unwrap().file_name());
+    names.map(|name| name.into_string().unwrap()).filter(|name| !name.starts_with('.')).collect()
+}
+
+#[derive(Debug)]
+pub struct Machine {
+    place: TempDir,
+}
+
+impl Machine {
+    pub fn new() -> Self {
+        let place = tempfile::Builder::new().prefix("hip-machine").tempdir().unwrap();
+        fs::create_dir_all(place.path().join("etc/rocworker")).unwrap();
+        fs::create_dir(place.path().join("run")).unwrap();
+        fs::write(place.path().join("etc/rocworker/wrapper.json"), EXCLUSIVE).unwrap();
+        Self { place }
+    }
+
+    pub fn worker(&self) -> Worker {
+        const SETUP: &str = r#"mount --bind "$0/etc" /etc; mount --bind "$0/run" /run; exec "$@""#;
+        let place = self.place.path().to_str().unwrap();
+        let starter = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", SETUP, place];
+        Worker::by(&starter, ["-p", "0"], [])
+    }
+
+    pub fn leased(&self) -> Vec<String> {
+        leased(&self.place.path().join("run"))
+    }
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
