@@ -34,12 +34,16 @@ pub(crate) fn measure(_: &Programs, _: &Path, report: &mut Report) -> Result<()>
     let figure = |place: &str, name: &str| {
         measured[place][name].as_f64().ok_or_else(|| anyhow!("{name} of {place} is missing in {printed}"))
     };
+    let locally = |ours: f64, name: &str| {
+        figure("local", name).map(|local| format!("local {}, share {:.3}", shown(local), local / ours))
+    };
     let time = |place: &str, name: &str, allowed: f64| {
-        figure(place, name).map(|ns| Outcome { figures: format!("{ns:.0} ns"), ratio: ns / allowed })
+        let ours = figure(place, name)?;
+        Ok(Outcome { figures: format!("{}; {}", shown(ours), locally(ours, name)?), ratio: ours / allowed })
     };
     let synchronous = figure("plain", "sync_ns").and_then(|ours| {
         let raw = figure("raw", "sync_ns")?;
-        let figures = format!("{:.1} µs, raw {:.1} µs", ours / 1e3, raw / 1e3);
+        let figures = format!("{}, raw {}; {}", shown(ours), shown(raw), locally(ours, "sync_ns")?);
         Ok(Outcome { figures, ratio: ours / raw })
     });
     report.add("hip-remote, synchronous call, median", synchronous, 1.25, "× raw TCP");
@@ -74,8 +78,11 @@ pub(crate) fn measure(_: &Programs, _: &Path, report: &mut Report) -> Result<()>
             );
         }
     }
-    let distant = figure("distant", "pipeline_ns")
-        .map(|ns| Outcome { figures: format!("{:.0} ms", ns / 1e6), ratio: ns / ALLOWED_DISTANT_NS });
+    let distant = time("distant", "pipeline_ns", ALLOWED_DISTANT_NS);
     report.add("hip-remote, 1,000 operations at an RTT of 130 ms", distant, 1.0, "× (2 RTT + 20 ms)");
     Ok(())
+}
+
+fn shown(ns: f64) -> String {
+    if ns < 1e6 { format!("{ns:.0} ns") } else { format!("{:.0} ms", ns / 1e6) }
 }

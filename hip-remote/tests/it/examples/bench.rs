@@ -76,7 +76,7 @@ fn remote(program: &Program<'_>, speed: &Path, more: &[&str]) -> Figures {
 /// What `speed` measures with the library itself, in its own process.
 fn local(speed: &Path) -> Figures {
     let mut command = Command::new(speed);
-    command.args(SIZES.map(|size| size.to_string()));
+    command.args(["sync", "one-way", "pipeline"]).args(SIZES.map(|size| size.to_string()));
     command.env("LD_LIBRARY_PATH", test_gpu::built::folder());
     said(command)
 }
