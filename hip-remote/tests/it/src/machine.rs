@@ -1,4 +1,4 @@
-//! A machine whose GPU has one holder at a time: a worker there has an /etc and a /run of the test's own.
+//! A machine whose GPU has one holder at a time.
 
 use std::fs;
 use std::path::Path;
@@ -20,27 +20,24 @@ pub fn leased(run: &Path) -> Vec<String> {
 
 #[derive(Debug)]
 pub struct Machine {
-    place: TempDir,
+    root: TempDir,
 }
 
 impl Machine {
     pub fn new() -> Self {
-        let place = tempfile::Builder::new().prefix("hip-machine").tempdir().unwrap();
-        fs::create_dir_all(place.path().join("etc/rocworker")).unwrap();
-        fs::create_dir(place.path().join("run")).unwrap();
-        fs::write(place.path().join("etc/rocworker/wrapper.json"), EXCLUSIVE).unwrap();
-        Self { place }
+        let root = tempfile::Builder::new().prefix("hip-machine").tempdir().unwrap();
+        fs::create_dir_all(root.path().join("etc/rocworker")).unwrap();
+        fs::create_dir(root.path().join("run")).unwrap();
+        fs::write(root.path().join("etc/rocworker/wrapper.json"), EXCLUSIVE).unwrap();
+        Self { root }
     }
 
     pub fn worker(&self) -> Worker {
-        const SETUP: &str = r#"mount --bind "$0/etc" /etc; mount --bind "$0/run" /run; exec "$@""#;
-        let place = self.place.path().to_str().unwrap();
-        let starter = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", SETUP, place];
-        Worker::by(&starter, ["-p", "0"], [])
+        Worker::with(["-p".as_ref(), "0".as_ref(), "--root".as_ref(), self.root.path().as_os_str()], [])
     }
 
     pub fn leased(&self) -> Vec<String> {
-        leased(&self.place.path().join("run"))
+        leased(&self.root.path().join("run"))
     }
 }
 

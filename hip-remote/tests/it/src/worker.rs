@@ -46,13 +46,15 @@ impl Worker {
             .arg("--cache")
             .arg(path("cache"))
             .arg("--metrics")
-            .arg(path("counts"))
-            // No policy of this machine's container wrapper counts.
-            .arg("--root")
-            .arg(folder.path());
+            .arg(path("counts"));
         let arguments: Vec<_> = arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
-        if !arguments.iter().any(|argument| argument == "--hip-library") {
+        let has = |name: &str| arguments.iter().any(|argument| argument == name);
+        if !has("--hip-library") {
             command.arg("--hip-library").arg(test_gpu::built::library());
+        }
+        if !has("--root") {
+            // No policy of this machine's container wrapper counts.
+            command.arg("--root").arg(folder.path());
         }
         command.args(arguments).envs(environment).env("TEST_GPU_REPORT", path("report"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(path("log")).unwrap());

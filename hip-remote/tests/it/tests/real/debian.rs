@@ -15,7 +15,7 @@ const ROCM_5: &str = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
 const SOON: Duration = Duration::from_secs(3);
 
 fn in_sid(root: &SidRoot) -> Worker {
-    Worker::by(&root.starter(), ["-p", "0", "--hip-library", ROCM_6], [])
+    Worker::by(&root.starter(), ["-p", "0", "--root", "/", "--hip-library", ROCM_6], [])
 }
 
 fn says_that_there_is_no_device(steps: &mut Steps) {
