@@ -19,6 +19,10 @@ const RECORD: usize = 16 * 1024 + 5 + 256;
 const CARRIED: usize = 16 * 1024;
 const ADDED: usize = 5 + 1 + 16;
 
+/// The most bytes that wait for the rest of a record or of a message of the handshake, as in rustls' own buffer. A stranger
+/// could pad each byte of a message to a whole record otherwise, and have us keep a GiB.
+const UNFINISHED: usize = 0xffff;
+
 pub(crate) enum Side {
     Client(UnbufferedClientConnection),
     Worker(UnbufferedServerConnection),
@@ -71,10 +75,14 @@ impl Crypt {
         self.common().is_handshaking()
     }
 
-    /// Takes bytes of the socket.
+    /// Takes bytes of the socket, after all that came before them has been decrypted.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.incoming.drain(..self.start);
         self.start = 0;
+        if !bytes.is_empty() && self.incoming.len() > UNFINISHED {
+            let why = Error::General("it sent a part of the handshake that is too long".to_owned());
+            self.broken.get_or_insert(why);
+        }
         self.incoming.extend_from_slice(bytes);
     }
 
@@ -92,17 +100,19 @@ impl Crypt {
         Ok(())
     }
 
-    /// Fills `to` as far as the bytes of the socket go, and returns how many bytes it filled.
+    /// Fills `to` as far as the bytes of the socket go, and returns how many bytes it filled. What came before a bad record
+    /// is given first.
     pub(crate) fn decrypt(&mut self, to: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while let Some(room) = to.get_mut(filled..).filter(|room| !room.is_empty()) {
             let had = self.rest.read(room).unwrap_or_default();
             filled += had;
             if had == 0 {
-                match self.turn(room, &[])? {
-                    Turn::Read(read) => filled += read,
-                    Turn::Again => {}
-                    Turn::Wrote | Turn::Idle | Turn::Ended => break,
+                match self.turn(room, &[]) {
+                    Ok(Turn::Read(read)) => filled += read,
+                    Ok(Turn::Again) => {}
+                    Err(why) if filled == 0 => return Err(why),
+                    Ok(Turn::Wrote | Turn::Idle | Turn::Ended) | Err(_) => break,
                 }
             }
         }

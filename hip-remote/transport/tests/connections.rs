@@ -303,3 +303,31 @@ fn a_write_to_a_peer_that_is_gone_is_an_error_and_no_signal() {
     assert!(broken.unwrap().to_string().contains("broke"));
     drop(reader);
 }
+
+#[test]
+fn what_came_before_a_bad_record_is_read_first() {
+    let ((client, mut writer), (mut reader, _writer)) = connected(Some(&key()));
+    writer.write(&mut [IoSlice::new(&ping(b"whole"))]).unwrap();
+    let record = [&[23, 3, 3, 0, 32], [0; 32].as_slice()].concat();
+    rustix::net::send(&client, &record, rustix::net::SendFlags::empty()).unwrap();
+    // Both are there when the reader looks.
+    std::thread::sleep(Duration::from_millis(50));
+    let message = reader.next().unwrap();
+    assert_eq!(reader.bytes(message.length).unwrap(), b"whole");
+    let why = reader.next().unwrap_err().to_string();
+    assert!(why.contains("broke: cannot decrypt"), "{why}");
+}
+
+#[test]
+fn a_stranger_whose_handshake_never_becomes_whole_is_not_kept_in_memory() {
+    let (address, worker) = worker(Some(key()));
+    let mut stranger = TcpStream::connect(address.to_string()).unwrap();
+    // A ClientHello of 65535 bytes in records of one byte each.
+    let hello = [1, 0, 255, 255].into_iter().chain(std::iter::repeat_n(0, 20_000));
+    let records: Vec<u8> = hello.flat_map(|byte| [22, 3, 1, 0, 1, byte]).collect();
+    let begin = Instant::now();
+    // The worker may close before it has read all.
+    let _ = stranger.write_all(&records);
+    let why = worker.join().unwrap().unwrap_err().to_string();
+    assert!(why.contains("too long") && begin.elapsed() < TIME, "{why}");
+}
