@@ -4,8 +4,9 @@ use hip_protocol::calls::*;
 
 use crate::hip::{INVALID_DEVICE, Status};
 use crate::locked::locked;
+use crate::request::{Answer, Request};
 use crate::serving::Serving;
-use crate::session::{Answer, Request, Session};
+use crate::session::Session;
 
 /// So many streams are asked whether they are idle before a thread waits for them.
 const FEW: usize = 8;

@@ -4,17 +4,16 @@
 //! until a wait has ended, of whatever: then every copy that has ended too is sent before the reply.
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use hip_protocol::message::MAX_CHUNK;
 
-use crate::events::Recorded;
-use crate::hip::{NOT_READY, OUT_OF_MEMORY, Status};
+use crate::events::{Events, Recorded};
+use crate::hip::{Hip, NOT_READY, OUT_OF_MEMORY, Status};
 use crate::locked::locked;
+use crate::request::Request;
 use crate::rows::Rows;
-use crate::session::{Request, Session};
-use crate::staging::{Piece, length};
+use crate::staging::{Piece, Staging, length};
 
 /// The most bytes of pinned memory that the list may hold. A client bounds its bytes to an eighth of it.
 const MOST: usize = 256 * 1024 * 1024;
@@ -35,26 +34,26 @@ struct Part {
 impl Part {
     /// Enqueues the copy of `bytes` packed bytes. The thread's device is the stream's.
     fn begin(
-        session: &Session,
+        downloads: &Downloads,
         rows: &Rows,
         begin: u64,
         bytes: usize,
         (device, stream): (i32, u64),
     ) -> Result<Self, Status> {
-        let piece = session.staging.take(bytes)?;
+        let piece = downloads.staging.take(bytes)?;
         let copied = rows.parts(begin, bytes).try_for_each(|part| {
             let to = piece.address() + part.offset as u64;
             if part.height == 1 {
-                return session.hip.copy(to, part.pointer, part.width, stream);
+                return downloads.hip.copy(to, part.pointer, part.width, stream);
             }
             let pitch = usize::try_from(rows.pitch).unwrap_or(usize::MAX);
-            session.hip.copy_rows(to, part.width, part.pointer, pitch, part.width, part.height, stream)
+            downloads.hip.copy_rows(to, part.width, part.pointer, pitch, part.width, part.height, stream)
         });
-        match copied.and_then(|()| session.events.record(device, stream)) {
+        match copied.and_then(|()| downloads.events.record(device, stream)) {
             Ok(copied) => Ok(Self { piece, bytes, copied }),
             Err(status) => {
                 // The copies before the one that was refused may still write to the memory.
-                let _ = session.hip.stream_sync(stream);
+                let _ = downloads.hip.stream_sync(stream);
                 Err(status)
             }
         }
@@ -86,16 +85,16 @@ impl Download {
     ///
     /// # Errors
     /// The library refuses.
-    pub fn begin(session: &Session, rows: Rows, stream: (i32, u64)) -> Result<Self, Status> {
+    pub fn begin(downloads: &Downloads, rows: Rows, stream: (i32, u64)) -> Result<Self, Status> {
         let mut download = Self { rows, stream, parts: VecDeque::new(), begun: 0 };
-        download.go_on(session)?;
+        download.go_on(downloads)?;
         Ok(download)
     }
 
-    fn go_on(&mut self, session: &Session) -> Result<(), Status> {
+    fn go_on(&mut self, downloads: &Downloads) -> Result<(), Status> {
         while self.parts.len() < AHEAD && self.begun < self.rows.bytes() {
             let bytes = self.rows.chunk(self.begun, CHUNK);
-            self.parts.push_back(Part::begin(session, &self.rows, self.begun, bytes, self.stream)?);
+            self.parts.push_back(Part::begin(downloads, &self.rows, self.begun, bytes, self.stream)?);
             self.begun += bytes as u64;
         }
         Ok(())
@@ -105,26 +104,33 @@ impl Download {
     ///
     /// # Errors
     /// The device fails, or the connection has ended, after which no status matters.
-    pub fn finish(mut self, session: &Session, request: &Request) -> Result<(), Status> {
+    pub fn finish(
+        mut self,
+        downloads: &Downloads,
+        mut send: impl FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), Status> {
         let mut result = Ok(());
         while let Some(part) = self.parts.pop_front() {
             let waited = part.copied.wait();
             result = result.and(waited);
             if result.is_ok() {
-                if session.write_chunk(request, part.bytes()).is_err() {
+                if send(part.bytes()).is_err() {
                     continue;
                 }
                 drop(part);
-                result = self.go_on(session);
+                result = self.go_on(downloads);
             }
         }
         result
     }
 }
 
-/// Copies for which nobody waits.
-#[derive(Debug, Default)]
+/// What copies need, and those for which nobody waits.
+#[derive(Debug)]
 pub struct Downloads {
+    hip: Arc<Hip>,
+    events: Arc<Events>,
+    staging: Arc<Staging>,
     list: Mutex<List>,
 }
 
@@ -136,21 +142,20 @@ struct List {
 }
 
 impl Downloads {
+    pub fn new(hip: &Arc<Hip>, events: &Arc<Events>, staging: &Arc<Staging>) -> Self {
+        let (hip, events, staging) = (Arc::clone(hip), Arc::clone(events), Arc::clone(staging));
+        Self { hip, events, staging, list: Mutex::default() }
+    }
+
     /// # Errors
     /// The library refuses, or too many bytes are under way.
-    pub fn begin(
-        &self,
-        session: &Session,
-        request: &Request,
-        rows: Rows,
-        stream: (i32, u64),
-    ) -> Result<(), Status> {
+    pub fn begin(&self, request: &Request, rows: Rows, stream: (i32, u64)) -> Result<(), Status> {
         let bytes = usize::try_from(rows.bytes()).map_err(|_| OUT_OF_MEMORY)?;
         let mut list = locked(&self.list);
         if list.pinned + length(bytes) > MOST {
             return Err(OUT_OF_MEMORY);
         }
-        let part = Part::begin(session, &rows, 0, bytes, stream)?;
+        let part = Part::begin(self, &rows, 0, bytes, stream)?;
         list.pinned += part.piece.len();
         list.parts.push((request.clone(), part));
         Ok(())
@@ -161,11 +166,14 @@ impl Downloads {
         *locked(&self.list) = List::default();
     }
 
-    /// Sends every copy that has ended. Whoever comes meanwhile waits until they are sent, so that no reply overtakes them.
+    /// Sends every copy that has ended, or says why it failed. Whoever comes meanwhile waits until they are sent, so that no reply overtakes them.
     ///
     /// # Errors
     /// The connection has ended.
-    pub fn deliver(&self, session: &Session) -> Result<(), String> {
+    pub fn deliver(
+        &self,
+        mut send: impl FnMut(&Request, Result<&[u8], Status>) -> Result<(), String>,
+    ) -> Result<(), String> {
         let mut list = locked(&self.list);
         let parts = std::mem::take(&mut list.parts);
         // The last first: where it has ended, those before it in its stream have, and are sent before it.
@@ -177,14 +185,7 @@ impl Downloads {
                 continue;
             }
             list.pinned -= part.piece.len();
-            match ended {
-                Ok(()) => session.write_chunk(&request, part.bytes())?,
-                Err(status) => {
-                    let mut out = Vec::new();
-                    request.answer::<()>(Err(status), &[], &mut out);
-                    session.write(&mut [IoSlice::new(&out)])?;
-                }
-            }
+            send(&request, ended.map(|()| part.bytes()))?;
         }
         Ok(())
     }

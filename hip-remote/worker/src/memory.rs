@@ -7,9 +7,10 @@ use hip_protocol::calls::*;
 use crate::downloads::Download;
 use crate::hip::{INVALID_VALUE, OUT_OF_MEMORY, Status};
 use crate::locked::locked;
+use crate::request::{Answer, Request};
 use crate::rows::Rows;
 use crate::serving::Serving;
-use crate::session::{Answer, Request, Session};
+use crate::session::Session;
 use crate::tables::Allocated;
 
 /// A program may ask again and again.
@@ -144,13 +145,13 @@ impl Serving {
         self.check(&rows)?;
         self.session.use_device(stream.0)?;
         if request.one_way {
-            return self.session.downloads.begin(&self.session, request, rows, stream).map(Some);
+            return self.session.downloads.begin(request, rows, stream).map(Some);
         }
-        let download = Download::begin(&self.session, rows, stream)?;
+        let download = Download::begin(&self.session.downloads, rows, stream)?;
         let own = request.clone();
         self.later(request, move |session| {
             session.use_device(stream.0)?;
-            download.finish(session, &own)
+            download.finish(&session.downloads, |bytes| session.write_chunk(&own, bytes))
         })
     }
 

@@ -7,8 +7,9 @@ use hip_protocol::calls::*;
 
 use crate::hip::{INVALID_IMAGE, INVALID_VALUE, NOT_FOUND, Status};
 use crate::locked::locked;
+use crate::request::{Answer, Request};
 use crate::serving::Serving;
-use crate::session::{Answer, Request, Session};
+use crate::session::Session;
 use crate::tables::Object;
 
 /// Loads a code object on a device, which is the thread's: its handle.

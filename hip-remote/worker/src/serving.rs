@@ -15,8 +15,9 @@ use hip_transport::{Error, Message, Reader};
 use crate::hip::Status;
 use crate::lane::Lane;
 use crate::locked::locked;
+use crate::request::{Answer, Request};
 use crate::rows::Rows;
-use crate::session::{Answer, Request, Session};
+use crate::session::Session;
 use crate::uploads::Uploads;
 
 /// Replies are sent at this length, even while further calls are there already.

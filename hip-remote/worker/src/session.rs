@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use hip_protocol::calls::{Call as _, Close, Credit, DeviceToHost, Output as OutputMessage};
-use hip_protocol::envelope::{CHUNK, DEFERRED, ERROR, Envelope};
+use hip_protocol::calls::{Call as _, Close, Credit, Output as OutputMessage};
+use hip_protocol::envelope::{CHUNK, Envelope};
 use hip_protocol::field::Field;
 use hip_protocol::message::{self, MAX_CHUNK};
 use hip_transport::{Shutdown, Writer};
@@ -21,10 +21,10 @@ use crate::downloads::Downloads;
 use crate::events::Events;
 use crate::hip::{Hip, Status};
 use crate::images::Images;
-use crate::lane::Lane;
 use crate::locked::locked;
 use crate::output::Output;
 use crate::releases::Releases;
+use crate::request::Request;
 use crate::staging::Staging;
 use crate::tables::Tables;
 
@@ -54,19 +54,6 @@ pub struct Session {
     waits: Mutex<HashMap<ThreadId, Instant>>,
 }
 
-/// A call as it came.
-#[derive(Clone, Debug)]
-pub struct Request {
-    pub op: u16,
-    pub id: u32,
-    /// The client waits for no reply.
-    pub one_way: bool,
-    pub lane: Arc<Lane>,
-}
-
-/// What a call comes to at once; `None`: its lane's thread answers.
-pub type Answer<R> = Result<Option<R>, Status>;
-
 thread_local! {
     /// The device that the library has as this thread's.
     static DEVICE: Cell<i32> = const { Cell::new(-1) };
@@ -83,14 +70,15 @@ impl Session {
         writer: Writer,
     ) -> Self {
         let (hip, releases) = (Arc::new(hip), Arc::new(releases));
+        let (events, staging) = (Events::new(&hip), Staging::new(&hip, &releases));
         Self {
             devices,
             gpus,
             tables: Mutex::new(Tables::new()),
             budget: Budget::new(devices.unwrap_or_default(), limit),
-            events: Events::new(&hip),
-            staging: Staging::new(&hip, &releases),
-            downloads: Downloads::default(),
+            downloads: Downloads::new(&hip, &events, &staging),
+            events,
+            staging,
             releases,
             cache,
             images: Images::default(),
@@ -166,7 +154,15 @@ impl Session {
             message::put(OutputMessage::OP, 0, Envelope::default(), &(), printed, &mut bytes);
             self.write(&mut [IoSlice::new(&bytes)])?;
         }
-        self.downloads.deliver(self)
+        self.downloads.deliver(|request, copied| {
+            let status = match copied {
+                Ok(bytes) => return self.write_chunk(request, bytes),
+                Err(status) => status,
+            };
+            let mut out = Vec::new();
+            request.answer::<()>(Err(status), &[], &mut out);
+            self.write(&mut [IoSlice::new(&out)])
+        })
     }
 
     /// Counts how long this thread waits for a GPU: each call of the library may.
@@ -265,31 +261,5 @@ impl Session {
             std::thread::sleep(Duration::from_millis(5));
         }
         self.shutdown.now();
-    }
-}
-
-impl Request {
-    /// Appends the reply, or keeps the failure of a one-way call for a later one.
-    pub fn answer<R: Field>(&self, result: Result<R, Status>, variable: &[u8], out: &mut Vec<u8>) {
-        let lane = &self.lane;
-        match result {
-            Err(status) if self.one_way => {
-                lane.defer(status);
-                if self.op == DeviceToHost::OP {
-                    // The client has a place for the bytes, which it must give up.
-                    message::error(self.op, self.id, lane.number, status, 0, out);
-                }
-            }
-            Ok(_) if self.one_way => {}
-            Err(status) => message::error(self.op, self.id, lane.number, status, 0, out),
-            Ok(fields) => match lane.take_deferred() {
-                None => message::reply(self.op, self.id, lane.number, &fields, variable, out),
-                Some(status) => {
-                    // With the fields: what the call made is the client's, and would be lost otherwise.
-                    let envelope = Envelope { flags: ERROR | DEFERRED, lane: lane.number, status };
-                    message::put(self.op, self.id, envelope, &fields, variable, out);
-                }
-            },
-        }
     }
 }

@@ -4,8 +4,8 @@ use hip_protocol::calls::*;
 
 use crate::hip::{NOT_READY, Status};
 use crate::locked::locked;
+use crate::request::{Answer, Request};
 use crate::serving::Serving;
-use crate::session::{Answer, Request};
 use crate::tables::Object;
 
 impl Serving {
