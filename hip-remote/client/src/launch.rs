@@ -6,7 +6,7 @@ use hip_protocol::calls::Launch;
 
 use crate::configuration::Dim3;
 use crate::error::{HipError, Outcome};
-use crate::modules::Function;
+use crate::loaded::Function;
 use crate::program;
 use crate::thread::Seat;
 

@@ -12,6 +12,7 @@ mod copies;
 mod error;
 mod host_memory;
 mod launch;
+mod loaded;
 mod memory;
 mod modules;
 mod operator;

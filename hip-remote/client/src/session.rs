@@ -9,7 +9,7 @@ use hip_protocol::calls::{DeviceAttribute, DeviceProperties, Welcome};
 use crate::allocations::Allocations;
 use crate::connection::{Connection, Desk, lock};
 use crate::error::{HipError, Outcome};
-use crate::modules::Modules;
+use crate::loaded::Modules;
 use crate::properties::Properties;
 
 pub struct Session {

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::border::hip;
 use crate::error::{HipError, Outcome};
-use crate::modules::{self, ATTRIBUTES};
+use crate::loaded::ATTRIBUTES;
+use crate::modules;
 use crate::program::{put, text};
 use crate::thread::seated;
 

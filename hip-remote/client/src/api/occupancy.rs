@@ -7,7 +7,8 @@ use hip_protocol::calls::{Occupancy, OccupancyBlock};
 
 use crate::border::hip;
 use crate::error::{HipError, Outcome};
-use crate::modules::{self, Function};
+use crate::loaded::Function;
+use crate::modules;
 use crate::program::put;
 use crate::thread::{Seat, seated};
 
