@@ -86,16 +86,8 @@ impl Crypt {
         self.incoming.extend_from_slice(bytes);
     }
 
-    /// Goes on with the handshake until it waits for the peer. What it says is in `outgoing`: an alert, where it fails.
+    /// Goes on with the handshake until it waits for the peer. What it says is in `outgoing`.
     pub(crate) fn shake(&mut self) -> Result<()> {
-        let shaken = self.go_on();
-        while shaken.is_err() && self.common().wants_write() {
-            let _ = self.ask(&mut [], &[]);
-        }
-        shaken
-    }
-
-    fn go_on(&mut self) -> Result<()> {
         while let Turn::Again | Turn::Read(_) = self.turn(&mut [], &[])? {}
         Ok(())
     }
@@ -121,7 +113,7 @@ impl Crypt {
 
     /// Whether [`Self::decrypt`] has something to give, or a reason to fail.
     pub(crate) fn has_more(&mut self) -> bool {
-        let _ = self.go_on();
+        let _ = self.shake();
         self.ended || self.broken.is_some() || !self.rest.is_empty()
     }
 
@@ -136,14 +128,19 @@ impl Crypt {
         }
     }
 
+    /// Asks rustls, which would panic where it is asked for more after it has failed. Its alert is in `outgoing` then.
     fn turn(&mut self, to: &mut [u8], from: &[u8]) -> Result<Turn> {
-        match &self.broken {
-            Some(why) => Err(why.clone()),
-            None => self.ask(to, from),
+        if let Some(why) = &self.broken {
+            return Err(why.clone());
         }
+        let turn = self.ask(to, from);
+        if let Err(why) = &turn {
+            self.broken = Some(why.clone());
+            while self.common().wants_write() && self.ask(&mut [], &[]).is_ok() {}
+        }
+        turn
     }
 
-    /// rustls panics where it is asked for more after it has failed.
     fn ask(&mut self, to: &mut [u8], from: &[u8]) -> Result<Turn> {
         let bytes = self.incoming.get_mut(self.start..).unwrap_or_default();
         let mut caller = Caller { to, from, rest: &mut self.rest, outgoing: &mut self.outgoing };
@@ -153,7 +150,6 @@ impl Crypt {
         };
         self.start += taken;
         self.ended |= matches!(turn, Ok(Turn::Ended));
-        self.broken = turn.as_ref().err().cloned();
         turn
     }
 }

@@ -110,18 +110,21 @@ impl Tls {
             encrypted.clear();
             let mut crypt = self.lock();
             let mut left = STEP;
+            let mut result = Ok(());
             while let Some(slice) = slices.first()
                 && left > 0
+                && result.is_ok()
             {
                 let some = slice.get(..left).unwrap_or(slice);
-                crypt.encrypt(some).map_err(|why| broke(socket, &why))?;
+                result = crypt.encrypt(some).map_err(|why| broke(socket, &why));
                 left -= some.len();
                 let taken = some.len();
                 IoSlice::advance_slices(&mut slices, taken);
             }
             std::mem::swap(&mut crypt.outgoing, encrypted);
             drop(crypt);
-            socket.send(&mut [IoSlice::new(encrypted)])?;
+            // Where the peer sent what is no TLS, this is the alert that says so.
+            socket.send(&mut [IoSlice::new(encrypted)]).and(result)?;
         }
         Ok(())
     }

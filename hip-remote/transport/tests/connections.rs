@@ -305,8 +305,8 @@ fn a_write_to_a_peer_that_is_gone_is_an_error_and_no_signal() {
 }
 
 #[test]
-fn what_came_before_a_bad_record_is_read_first() {
-    let ((client, mut writer), (mut reader, _writer)) = connected(Some(&key()));
+fn what_came_before_a_bad_record_is_read_first_and_its_sender_gets_an_alert() {
+    let ((mut client, mut writer), (mut reader, mut answer)) = connected(Some(&key()));
     writer.write(&mut [IoSlice::new(&ping(b"whole"))]).unwrap();
     let record = [&[23, 3, 3, 0, 32], [0; 32].as_slice()].concat();
     rustix::net::send(&client, &record, rustix::net::SendFlags::empty()).unwrap();
@@ -316,6 +316,9 @@ fn what_came_before_a_bad_record_is_read_first() {
     assert_eq!(reader.bytes(message.length).unwrap(), b"whole");
     let why = reader.next().unwrap_err().to_string();
     assert!(why.contains("broke: cannot decrypt"), "{why}");
+    assert!(answer.write(&mut [IoSlice::new(&ping(b""))]).is_err());
+    let why = client.next().unwrap_err().to_string();
+    assert!(why.contains("fatal alert: BadRecordMac"), "{why}");
 }
 
 #[test]
