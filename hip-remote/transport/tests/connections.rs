@@ -170,6 +170,21 @@ fn a_peer_that_sends_a_byte_now_and_then_is_told_at_the_deadline() {
 }
 
 #[test]
+fn a_deadline_that_is_over_counts_though_bytes_are_ready() {
+    for key in [None, Some(key())] {
+        let ((mut reader, _writer), (_, mut worker)) = connected(key.as_ref());
+        let sender = spawn(move || worker.write(&mut [IoSlice::new(&ping(b"").repeat(5000))]).unwrap());
+        assert!(reader.poll(TIME).unwrap());
+        reader.set_deadline(Some(Instant::now()));
+        let why = (0..=5000).find_map(|_| reader.next().err()).unwrap().to_string();
+        assert!(why.contains("did not answer in time"), "{why}");
+        reader.set_deadline(None);
+        while reader.next().is_ok() {}
+        sender.join().unwrap();
+    }
+}
+
+#[test]
 fn a_message_that_is_cut_is_an_error_and_no_end() {
     let whole = ping(b"variable");
     for cut in 1..whole.len() {
