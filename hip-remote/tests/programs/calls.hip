@@ -16,7 +16,10 @@ static hipMemoryType on_device() { return (hipMemoryType)(release == 5 ? 1 : 2);
 
 static void devices() {
     hipDeviceProp_t properties;
+    int driver = 0;
     HIP(hipInit(0));
+    HIP(hipDriverGetVersion(&driver));
+    EXPECT(driver > 0);
     HIP(hipGetDeviceProperties(&properties, 0));
     char name[256];
     size_t total = 0;
@@ -37,6 +40,11 @@ static void devices() {
     HIP(hipDevicePrimaryCtxGetState(0, &flags, &active));
     EXPECT(device == 0 && can == 0 && flags == 0 && active == 1);
     EXPECT(hipGetStreamDeviceId(0) == 0);
+    // Hints and permissions.
+    HIP(hipSetDeviceFlags(hipDeviceScheduleAuto));
+    HIP(hipDeviceSetCacheConfig(hipFuncCachePreferL1));
+    HIP(hipDeviceSetSharedMemConfig(hipSharedMemBankSizeDefault));
+    EXPECT(hipDeviceEnablePeerAccess(1, 0) == hipErrorInvalidDevice);
     // What does not go over the network is no attribute of the GPU, whatever it says at the worker.
     EXPECT(properties.canMapHostMemory == 0 && properties.isLargeBar == 0 && properties.managedMemory == 0);
     for (hipDeviceAttribute_t attribute :
@@ -122,6 +130,17 @@ static void rows() {
 }
 
 static void fills() {
+    // Those of bytes, and copies on the device.
+    char *bytes, text[8];
+    HIP(hipMalloc((void**)&bytes, 16));
+    HIP(hipMemsetD8Async(bytes, 'a', 8, 0));
+    HIP(hipMemcpyHtoDAsync(bytes, (void*)"xy", 2, 0));
+    HIP(hipMemcpyDtoDAsync(bytes + 8, bytes, 8, 0));
+    HIP(hipMemcpyDtoD(bytes + 12, bytes + 8, 2));
+    HIP(hipMemcpyDtoHAsync(text, bytes + 8, 8, 0));
+    HIP(hipDeviceSynchronize());
+    EXPECT(memcmp(text, "xyaaxyaa", 8) == 0);
+    HIP(hipFree(bytes));
     unsigned short *device, result[8];
     HIP(hipMalloc((void**)&device, sizeof(result)));
     HIP(hipMemsetD16(device, 0x1234, 8));
@@ -187,6 +206,8 @@ static bool all_are(int value) {
     int result[64];
     HIP(hipMemcpy(result, filled, sizeof(result), hipMemcpyDeviceToHost));
     HIP(hipMemset(filled, 0, sizeof(result)));
+    // The default stream may be the thread's own, which other streams do not wait for.
+    HIP(hipDeviceSynchronize());
     for (int found : result)
         if (found != value) return false;
     return true;
@@ -250,6 +271,14 @@ static void modules(const char* file) {
     EXPECT(all_are(401));
     HIP(hipModuleUnload(module));
     EXPECT(hipModuleUnload(module) != hipSuccess);
+    // Which options a compiler would get does not matter.
+    FILE* opened = fopen(file, "rb");
+    std::vector<char> image(1 << 20);
+    EXPECT(opened && fread(image.data(), 1, image.size(), opened) > 0 && feof(opened));
+    fclose(opened);
+    HIP(hipModuleLoadDataEx(&module, image.data(), 0, nullptr, nullptr));
+    HIP(hipModuleGetFunction(&function, module, "fill"));
+    HIP(hipModuleUnload(module));
 }
 
 // Each is an error that says so, and the test counts the sentences.

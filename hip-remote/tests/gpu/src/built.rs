@@ -52,10 +52,11 @@ pub fn compile_code_object(program: &str) -> PathBuf {
     hipcc(program, &format!("{program}.hsaco"), &["-O3", "--genco"])
 }
 
-/// Compiles a program and links it with another library than this one.
-pub fn compile_with(program: &str, library: &Path, output: &Path) {
-    // hipcc would link Debian's library as well. The programs know which of HIP's names are old.
-    let object = hipcc(program, &format!("{program}.o"), &["-O3", "-c", "-Wno-deprecated-declarations"]);
+/// Compiles a program with further options of hipcc, and links it with another library than this one.
+pub fn compile_with(program: &str, options: &[&str], library: &Path, output: &Path) {
+    // The programs know which of HIP's names are old. hipcc would link Debian's library as well.
+    let all = [&["-O3", "-c", "-Wno-deprecated-declarations"], options].concat();
+    let object = hipcc(program, &format!("{program}{}.o", options.concat()), &all);
     let linked = Command::new("c++").arg("-o").args([output, &object, library]).output();
     let linked = linked.unwrap_or_else(|error| panic!("c++: {error}: install it by apt-get install g++"));
     assert!(linked.status.success(), "c++ {program}: {}", String::from_utf8_lossy(&linked.stderr));
