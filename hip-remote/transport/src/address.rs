@@ -24,8 +24,8 @@ impl Address {
     pub fn parse(text: &str) -> Result<Self, String> {
         // A host of this name would be written as a socket.
         let text = if text == "unix" { "unix:" } else { text };
-        if let Some((scheme, _)) = text.split_once("://") {
-            return Err(format!("{text:?} is a URL: leave {scheme}:// out, and write HOST:{PORT}"));
+        if text.contains("://") {
+            return Err(format!("{text:?} is a URL: leave out what ends with ://, and write HOST:{PORT}"));
         }
         if let Some(path) = text.strip_prefix("unix:") {
             if !path.starts_with('/') {
