@@ -102,6 +102,11 @@ pub fn say(sentence: &str) {
     lock(&PROCESS).say(sentence);
 }
 
+#[cfg(test)]
+pub fn said() -> Vec<String> {
+    lock(&PROCESS).said.clone()
+}
+
 /// Says what the program's fat binaries have that no remote GPU does.
 pub fn say_what_is_not_supported() {
     for what in registry::unsupported() {

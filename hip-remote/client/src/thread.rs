@@ -126,6 +126,7 @@ pub fn seated<T>(call: impl Fn(&Seat) -> Outcome<T>) -> Outcome<T> {
 pub fn seated_anywhere<T>(call: impl Fn(&Seat) -> Outcome<T>) -> Outcome<T> {
     let run = |thread: &Thread| {
         let mut place = thread.seat.try_borrow_mut().map_err(|_| HipError::UNKNOWN)?;
+        let mut why = None;
         for _ in 0..ATTEMPTS {
             if !place.as_ref().is_some_and(Seat::is_usable) {
                 *place = None;
@@ -144,10 +145,15 @@ pub fn seated_anywhere<T>(call: impl Fn(&Seat) -> Outcome<T>) -> Outcome<T> {
                         let _ = process::session();
                         return Err(HipError::LOST);
                     }
+                    why = seat.session.connection.why_lost();
                 }
                 result => return result,
             }
         }
+        process::say(&format!(
+            "{}. One HIP call has lost {ATTEMPTS} connections, and fails",
+            why.unwrap_or_default()
+        ));
         Err(HipError::LOST)
     };
     // Destructors of the program's statics run when the main thread's own data is gone: they free memory, on a lane for one call.
@@ -247,6 +253,26 @@ mod tests {
         assert_eq!(other.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
         worker.join().unwrap();
         host_memory::unregister(to).unwrap();
+    }
+
+    #[test]
+    fn a_call_of_which_each_worker_dies_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [0, 1, 2].map(|number| folder.path().join(number.to_string()));
+        let workers = paths.each_ref().map(|path| {
+            stand_in::listen(path, |mut worker| {
+                worker.expect::<calls::Malloc>();
+            })
+        });
+        let all = paths.map(|path| format!("unix:{}", path.display())).join(",");
+        // SAFETY: no other test of this process looks at its environment by C.
+        unsafe { std::env::set_var("ROCWORKER_HIP_REMOTE", all) };
+        assert_eq!(seated(|seat| memory::allocate(seat, 16)), Err(HipError::LOST));
+        let said = process::said();
+        assert!(said.iter().any(|said| said.contains("One HIP call has lost 3 connections")), "{said:?}");
+        for worker in workers {
+            worker.join().unwrap();
+        }
     }
 
     #[test]
