@@ -12,6 +12,9 @@ const NT_AMDGPU_METADATA: u32 = 32;
 /// The metadata nests six deep, and rmpv counts two or three for a level.
 const MAX_DEPTH: usize = 32;
 
+/// A kernel's metadata has some 1,500 bytes, and a library thousands of kernels. Each byte may become 40 in memory.
+const MAX_METADATA: usize = 64 * 1024 * 1024;
+
 /// More bytes of arguments than any GPU takes. A launch carries them in one message.
 const MAX_ARGUMENTS: u64 = 64 * 1024;
 
@@ -43,6 +46,9 @@ pub fn kernels(code_object: &[u8]) -> Result<Vec<Kernel>, Refused> {
     let mut note = elf::note(code_object, VENDOR, NT_AMDGPU_METADATA)?.ok_or_else(|| {
         malformed("the code object has no metadata of version 3 or later: build it with ROCm 3.5 or later")
     })?;
+    if note.len() > MAX_METADATA {
+        return Err(malformed(format!("the code object's metadata has {} bytes", note.len())));
+    }
     let metadata = read_value_with_max_depth(&mut note, MAX_DEPTH)
         .map_err(|_| malformed("the code object's metadata is no MessagePack"))?;
     // A code object may hold variables alone.
@@ -135,5 +141,11 @@ mod tests {
             let refused = kernels(&code_object(metadata)).unwrap_err().to_string();
             assert_eq!(refused, "the code object's metadata is no MessagePack");
         }
+    }
+
+    #[test]
+    fn more_metadata_than_a_library_has_is_refused_before_it_is_read() {
+        let refused = kernels(&code_object(&vec![0xc0; MAX_METADATA + 4])).unwrap_err().to_string();
+        assert_eq!(refused, "the code object's metadata has 67108868 bytes");
     }
 }

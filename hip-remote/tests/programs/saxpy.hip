@@ -1,3 +1,4 @@
+// A loop over the grid, with a number among the arguments.
 #include "program.h"
 
 __global__ void saxpy(size_t n, float a, const float* x, float* y) {
