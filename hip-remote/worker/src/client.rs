@@ -169,7 +169,7 @@ fn verdict(mut control: &UnixStream, options: &Serve) -> Result<(), String> {
             "the worker serves {} clients already: try again when one has ended, or raise --clients",
             options.clients
         )),
-        (Err(_), _) => Err("the worker ends: connect to another one, or again when it is back".to_owned()),
+        (Err(_), _) => Err(watch::ENDS.to_owned()),
     }
 }
 

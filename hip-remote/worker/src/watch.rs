@@ -12,6 +12,9 @@ use rustix::process::{Signal, getpid, kill_process};
 use crate::counters::{Counted, Report};
 use crate::session::Session;
 
+/// The parent got a signal to end or was killed: its way to this process closes either way.
+pub const ENDS: &str = "the worker ends: connect to another one, or again when it is back";
+
 /// How long the reader may take to end the process by itself. A client's memory is free within a second of its death.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How often the client hears that the worker lives: a call of the library may wait before the reply to its Ping.
@@ -77,7 +80,7 @@ fn watch(
             let mut rest = [0; 16];
             let _ = control.read(&mut rest);
             if let Some(session) = session {
-                session.close("the worker was told to end: connect to another one, or again when it is back");
+                session.close(ENDS);
             }
             return;
         }

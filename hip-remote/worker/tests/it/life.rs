@@ -94,7 +94,7 @@ fn a_worker_that_is_told_to_end_tells_its_clients() {
     let mut worker = Worker::start(&[], &[]);
     let mut client = worker.client();
     worker.signal(Signal::TERM);
-    assert!(client.closed().contains("told to end"));
+    assert!(client.closed().contains("the worker ends"));
     assert!(worker.child.wait().unwrap().success());
     assert!(!worker.socket().exists());
 }
