@@ -38,10 +38,5 @@ pub(crate) fn sentence(bytes: &[u8]) -> Option<String> {
 pub(crate) fn refuse_and_wait(socket: &Socket, sentence: &str, deadline: std::time::Instant) {
     refuse(socket, sentence);
     let mut unread = [0; 4096];
-    while socket.readable(Some(deadline)).unwrap_or(false) {
-        match socket.receive(&mut unread, RecvFlags::empty()) {
-            Ok(1..) => {}
-            _ => break,
-        }
-    }
+    while let Ok(1..) = socket.receive_until(&mut unread, RecvFlags::empty(), Some(deadline)) {}
 }

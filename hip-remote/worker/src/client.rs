@@ -45,9 +45,7 @@ pub fn serve(options: &Serve) -> Result<(), String> {
         hip_transport::accept(connection, key.as_ref(), HELLO).map_err(|error| error.to_string())?;
     let peer = reader.peer().to_owned();
     let failed = |error: hip_transport::Error| error.to_string();
-    reader
-        .set_silence(Some((HELLO.saturating_sub(begun.elapsed())).max(Duration::from_millis(1))))
-        .map_err(failed)?;
+    reader.set_deadline(Some(begun + HELLO));
     let begun = match hello(&mut reader, key.as_ref()) {
         Ok(begun) => begun,
         Err(sentence) => return Err(refuse(&mut writer, &peer, &sentence)),
@@ -55,6 +53,7 @@ pub fn serve(options: &Serve) -> Result<(), String> {
     if let Err(sentence) = verdict(&control, options) {
         return Err(refuse(&mut writer, &peer, &sentence));
     }
+    reader.set_deadline(None);
     reader.set_silence(begun.beats().then(|| options.silence())).map_err(failed)?;
     // A client that reads nothing may send as much as it likes.
     writer.set_patience(options.silence()).map_err(failed)?;

@@ -1,10 +1,12 @@
 //! Whom the worker does not serve.
 
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use hip_protocol::calls::*;
+use hip_protocol::message;
 use hip_transport::{Address, ClientKey};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 
@@ -127,6 +129,24 @@ fn a_thousand_connections_that_say_nothing_keep_no_client_from_its_work() {
     eventually("all strangers are gone", || worker.processes().len() == 1);
     assert!(begun.elapsed() < Duration::from_secs(15));
     worker.client().call(Ping {}).unwrap();
+}
+
+#[test]
+fn a_stranger_that_sends_a_byte_now_and_then_is_told_when_its_time_is_over() {
+    let worker = Worker::start(&[], &[]);
+    let mut stranger = UnixStream::connect(worker.socket()).unwrap();
+    let mut greeting = Vec::new();
+    message::request(&hello([0; 32]), 1, 0, 0, &[], &mut greeting);
+    let begun = Instant::now();
+    // The whole greeting would take more than 12 s.
+    for byte in greeting {
+        if stranger.write_all(&[byte]).is_err() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    worker.logs("did not answer in time");
 }
 
 #[test]
