@@ -165,7 +165,7 @@ fn verdict(mut control: &UnixStream, options: &Serve) -> Result<(), String> {
     match (asked, verdict) {
         (Ok(()), [1]) => Ok(()),
         (Ok(()), _) => Err(format!(
-            "the worker serves {} clients already: try again when one has ended, or raise --clients",
+            "the worker serves no more clients at once (--clients {}): try again when one has ended, or raise it",
             options.clients
         )),
         (Err(_), _) => Err(watch::ENDS.to_owned()),
