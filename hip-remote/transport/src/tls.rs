@@ -66,8 +66,6 @@ impl Tls {
     }
 
     fn shake(side: Side, socket: &Socket, deadline: Instant) -> Result<Self> {
-        let began =
-            |why: &dyn Display| Error::Failed(format!("TLS with {} did not begin: {why}", socket.peer));
         let mut crypt = Crypt::new(side);
         // What the peer said first: a worker without TLS says why it refuses.
         let mut first = Vec::new();
@@ -76,13 +74,13 @@ impl Tls {
             let shaken = crypt.shake();
             let sent = socket.send(&mut [IoSlice::new(&crypt.outgoing)]);
             shaken.map_err(|why| refused(&socket.peer, &first, &why))?;
-            sent.map_err(|why| began(&why))?;
+            sent?;
             crypt.outgoing.clear();
             if !crypt.is_handshaking() {
                 return Ok(Self(Mutex::new(crypt)));
             }
-            let read = socket.receive_until(&mut received, RecvFlags::empty(), Some(deadline));
-            let bytes = received.get(..read.map_err(|why| began(&why))?).unwrap_or_default();
+            let read = socket.receive_until(&mut received, RecvFlags::empty(), Some(deadline))?;
+            let bytes = received.get(..read).unwrap_or_default();
             if bytes.is_empty() {
                 return Err(Error::Failed(format!(
                     "{} closed the connection while TLS began: perhaps it has another key",

@@ -263,6 +263,20 @@ fn a_client_with_a_key_learns_that_the_worker_has_none() {
 }
 
 #[test]
+fn a_reset_while_tls_begins_is_told_once() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = Address::parse(&listener.local_addr().unwrap().to_string()).unwrap();
+    let resets = spawn(move || {
+        let stream = listener.accept().unwrap().0;
+        // A kernel that closes a socket with unread bytes resets the connection.
+        stream.peek(&mut [0]).unwrap();
+    });
+    let sentence = connect(&address, Some(&key().client()), TIME).unwrap_err().to_string();
+    assert!(sentence.starts_with(&format!("The connection to the worker {address} broke: ")), "{sentence}");
+    resets.join().unwrap();
+}
+
+#[test]
 fn a_client_that_sends_on_after_its_refusal_is_let_go_at_the_deadline() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
