@@ -35,7 +35,7 @@ pub(crate) struct Addresses(pub(crate) Vec<Address>);
 
 impl Addresses {
     fn parse(text: &str) -> Result<Self, String> {
-        Address::list(text).map(Self)
+        Address::list(text).map(Self).map_err(|why| format!("{why} (in --connect or ROCWORKER_HIP_REMOTE)"))
     }
 }
 
@@ -73,5 +73,16 @@ impl Failure {
 
     pub(crate) fn own(sentence: String) -> Self {
         Self { sentence, code: Self::OWN }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_address_is_told_with_both_places_that_it_may_come_from() {
+        let said = Arguments::try_parse_from(["run", "--connect", "", "--check"]).unwrap_err().to_string();
+        assert!(said.contains("in --connect or ROCWORKER_HIP_REMOTE"), "{said}");
     }
 }
