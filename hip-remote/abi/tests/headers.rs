@@ -58,7 +58,7 @@ fn printed(release: Release, statements: &str) -> String {
 }
 
 #[test]
-fn properties_lie_where_the_header_puts_them() {
+fn real_properties_lie_where_the_header_puts_them() {
     for (release, layout) in RELEASES.into_iter().zip([Layout::Rocm5, Layout::Rocm6]) {
         let mut statements = String::from("printf(\"%zu\\n\", sizeof(hipDeviceProp_t));\n");
         let mut expected = format!("{}\n", layout.size());
@@ -74,7 +74,7 @@ fn properties_lie_where_the_header_puts_them() {
 }
 
 #[test]
-fn attributes_of_a_pointer_lie_where_the_header_puts_them() {
+fn real_attributes_of_a_pointer_lie_where_the_header_puts_them() {
     let expected = [
         std::mem::offset_of!(PointerAttributes, kind),
         std::mem::offset_of!(PointerAttributes, device),
@@ -96,7 +96,7 @@ fn attributes_of_a_pointer_lie_where_the_header_puts_them() {
 }
 
 #[test]
-fn kinds_of_memory_have_the_numbers_of_their_release() {
+fn real_kinds_of_memory_have_the_numbers_of_their_release() {
     let kinds = [(Kind::Host, "Host"), (Kind::Device, "Device"), (Kind::Unregistered, "Unregistered")];
     for release in RELEASES {
         for (kind, name) in kinds {
@@ -108,10 +108,11 @@ fn kinds_of_memory_have_the_numbers_of_their_release() {
 }
 
 #[test]
-fn errors_have_the_names_that_the_library_gives() {
+fn real_errors_have_the_names_that_the_library_gives() {
     for release in RELEASES {
         let printed =
             printed(release, "for (int code = -1; code < 1100; code++) puts(hipGetErrorName(code));\n");
+        assert_eq!(printed.lines().count(), 1101);
         for (code, name) in (-1..).zip(printed.lines()) {
             assert_eq!(errors::name(release, code).to_str(), Ok(name), "{release:?} {code}");
         }
@@ -120,17 +121,18 @@ fn errors_have_the_names_that_the_library_gives() {
 
 /// 5.2.3 gave the names as texts.
 #[test]
-fn errors_have_the_texts_that_the_library_of_rocm_6_gives() {
+fn real_errors_have_the_texts_that_the_library_of_rocm_6_gives() {
     let release = Release::Rocm6;
     let printed =
         printed(release, "for (int code = -1; code < 1100; code++) puts(hipGetErrorString(code));\n");
+    assert_eq!(printed.lines().count(), 1101);
     for (code, text) in (-1..).zip(printed.lines()) {
         assert_eq!(errors::text(release, code).to_str(), Ok(text), "{code}");
     }
 }
 
 #[test]
-fn each_symbol_of_the_library_is_listed_with_its_version() {
+fn real_each_symbol_of_the_library_is_listed_with_its_version() {
     for release in RELEASES {
         let listed = Command::new("nm")
             .args(["-D", "--defined-only", "--with-symbol-versions"])
@@ -153,7 +155,7 @@ fn each_symbol_of_the_library_is_listed_with_its_version() {
 }
 
 #[test]
-fn attributes_of_what_does_not_go_over_the_network_are_known_by_the_headers_numbers() {
+fn real_attributes_of_what_does_not_go_over_the_network_are_known_by_the_headers_numbers() {
     let answer = |names: &[&str], expected: bool| {
         let statements = names.iter().map(|name| format!("printf(\"%d\\n\", hipDeviceAttribute{name});\n"));
         let statements = statements.collect::<String>();

@@ -152,7 +152,7 @@ pub fn seated_anywhere<T>(call: impl Fn(&Seat) -> Outcome<T>) -> Outcome<T> {
         }
         process::say(&format!(
             "{}. One HIP call has lost {ATTEMPTS} connections, and fails",
-            why.unwrap_or_default()
+            why.unwrap_or_else(|| "The worker is gone".to_owned())
         ));
         Err(HipError::LOST)
     };

@@ -12,8 +12,9 @@ const NT_AMDGPU_METADATA: u32 = 32;
 /// The metadata nests six deep, and rmpv counts two or three for a level.
 const MAX_DEPTH: usize = 32;
 
-/// A kernel's metadata has some 1,500 bytes, and a library thousands of kernels. Each byte may become 40 in memory.
-const MAX_METADATA: usize = 64 * 1024 * 1024;
+/// A kernel's metadata has some 1,500 bytes, and a library thousands of kernels. Hostile nesting takes 170 bytes of memory
+/// for each byte.
+const MAX_METADATA: usize = 16 * 1024 * 1024;
 
 /// More bytes of arguments than any GPU takes. A launch carries them in one message.
 const MAX_ARGUMENTS: u64 = 64 * 1024;
@@ -146,6 +147,6 @@ mod tests {
     #[test]
     fn more_metadata_than_a_library_has_is_refused_before_it_is_read() {
         let refused = kernels(&code_object(&vec![0xc0; MAX_METADATA + 4])).unwrap_err().to_string();
-        assert_eq!(refused, "the code object's metadata has 67108868 bytes");
+        assert_eq!(refused, "the code object's metadata has 16777220 bytes");
     }
 }

@@ -1,5 +1,5 @@
-// Calls that few programs make, old names of some included. The test links the program with the client's library of each release, names that release, and
-// names a file with the program's own code object.
+// Calls that few programs make, old names of some included. The test links the program with the client's library of each
+// release. The arguments are that release, and a file with the program's own code object.
 #include "program.h"
 #include <hip/hip_ext.h>
 #include <cstring>
@@ -130,7 +130,7 @@ static void rows() {
 }
 
 static void fills() {
-    // Those of bytes, and copies on the device.
+    // Fills of bytes, and copies on the device.
     char *bytes, text[8];
     HIP(hipMalloc((void**)&bytes, 16));
     HIP(hipMemsetD8Async(bytes, 'a', 8, 0));
@@ -265,7 +265,7 @@ static void modules(const char* file) {
     void* parameters[] = {&filled, &value};
     HIP(hipModuleLaunchKernel(function, 2, 1, 1, 32, 1, 1, 0, 0, parameters, nullptr));
     EXPECT(all_are(301));
-    // It counts threads in place of blocks.
+    // hipExtModuleLaunchKernel counts threads in place of blocks.
     value = 400;
     HIP(hipExtModuleLaunchKernel(function, 64, 1, 1, 32, 1, 1, 0, 0, parameters, nullptr, nullptr, nullptr, 0));
     EXPECT(all_are(401));

@@ -104,7 +104,7 @@ int main() {
     HIP(hipMalloc((void**)&device_memory, 512 * sizeof(float)));
     kernel<<<1, 512>>>(device_memory);
     EXPECT(hipGetLastError() != hipSuccess);
-    // So is what a block has of shared memory, the kernel's own 1,200 bytes among it.
+    // A block has so much shared memory at most, the kernel's own 1,200 bytes among it.
     kernel<<<1, 256, 1 << 20>>>(device_memory);
     EXPECT(hipGetLastError() != hipSuccess);
     kernel<<<1, 256, properties.sharedMemPerBlock - 1199>>>(device_memory);

@@ -17,7 +17,6 @@ use rustls::server::UnbufferedServerConnection;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
 
 use crate::crypt::{Crypt, Side};
-
 use crate::refuse;
 use crate::sha256::sha256;
 use crate::socket::Socket;

@@ -125,7 +125,7 @@ impl Download {
     }
 }
 
-/// What copies need, and those for which nobody waits.
+/// What copies to the client need, and the copies for which nobody waits.
 #[derive(Debug)]
 pub struct Downloads {
     hip: Arc<Hip>,
@@ -166,7 +166,8 @@ impl Downloads {
         *locked(&self.list) = List::default();
     }
 
-    /// Sends every copy that has ended, or says why it failed. Whoever comes meanwhile waits until they are sent, so that no reply overtakes them.
+    /// Sends every copy that has ended, or says why it failed. Whoever comes meanwhile waits until they are sent, so that no
+    /// reply overtakes them.
     ///
     /// # Errors
     /// The connection has ended.

@@ -145,7 +145,9 @@ impl Serving {
         self.check(&rows)?;
         self.session.use_device(stream.0)?;
         if request.one_way {
-            return self.session.downloads.begin(request, rows, stream).map(Some);
+            // Another thread may be sending what has ended, to a client that takes it slowly.
+            let begun = self.session.untimed(|| self.session.downloads.begin(request, rows, stream));
+            return begun.map(Some);
         }
         let download = Download::begin(&self.session.downloads, rows, stream)?;
         let own = request.clone();

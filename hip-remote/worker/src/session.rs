@@ -111,14 +111,8 @@ impl Session {
     pub fn write(&self, slices: &mut [IoSlice<'_>]) -> Result<(), String> {
         let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
         self.counters.sent.fetch_add(bytes as u64, Ordering::Relaxed);
-        // It is not the GPU that a thread waits for here.
-        let thread = std::thread::current().id();
-        let timed = locked(&self.waits).remove(&thread).is_some();
         // A message that is cut off has none after it: the reader wakes, and ends the process.
-        let written = locked(&self.writer).write(slices);
-        if timed {
-            locked(&self.waits).insert(thread, Instant::now());
-        }
+        let written = self.untimed(|| locked(&self.writer).write(slices));
         written.inspect_err(|_| self.shutdown.now()).map_err(|error| error.to_string())
     }
 
@@ -149,6 +143,10 @@ impl Session {
     /// # Errors
     /// The connection has ended.
     pub fn after_wait(&self) -> Result<(), String> {
+        self.untimed(|| self.send_what_ended())
+    }
+
+    fn send_what_ended(&self) -> Result<(), String> {
         for printed in self.output.take().chunks(MAX_CHUNK) {
             let mut bytes = Vec::new();
             message::put(OutputMessage::OP, 0, Envelope::default(), &(), printed, &mut bytes);
@@ -171,6 +169,17 @@ impl Session {
         locked(&self.waits).insert(thread, Instant::now());
         let result = wait();
         locked(&self.waits).remove(&thread);
+        result
+    }
+
+    /// Leaves out of the count what waits for the client, or for another thread that sends to it.
+    pub fn untimed<R>(&self, wait: impl FnOnce() -> R) -> R {
+        let thread = std::thread::current().id();
+        let timed = locked(&self.waits).remove(&thread).is_some();
+        let result = wait();
+        if timed {
+            locked(&self.waits).insert(thread, Instant::now());
+        }
         result
     }
 

@@ -62,8 +62,10 @@ impl Connection {
         let faulted = span.fill(reader).map_err(|why| why.to_string())?;
         let mut inbox = lock(&self.inbox);
         inbox.heard = Instant::now();
-        inbox.targets.filled(message.id, message.length, faulted);
-        Ok(())
+        if inbox.targets.filled(message.id, message.length, faulted) {
+            return Ok(());
+        }
+        Err("an asynchronous copy's target is not all the program's memory".to_owned())
     }
 
     /// Ends all that waits: nothing is known of the calls under way, so nothing may be made again.

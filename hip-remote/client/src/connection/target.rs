@@ -55,15 +55,19 @@ impl Targets {
     }
 
     /// Bytes of a copy have come, and are in the program's memory unless they `faulted`. Until all have, the copy is under way.
-    pub(super) fn filled(&mut self, id: u32, length: usize, faulted: bool) {
+    /// False where nobody waits who could hear of the fault.
+    pub(super) fn filled(&mut self, id: u32, length: usize, faulted: bool) -> bool {
         if let Some(target) = self.by_id.get_mut(&id) {
             target.filled += length;
             target.faulted |= faulted;
+            let heard = target.waited_for || !faulted;
             // Who waits for a copy asks whether it faulted.
             if target.filled == target.rows.bytes() && !(target.waited_for && target.faulted) {
                 self.remove(id);
             }
+            return heard;
         }
+        true
     }
 
     fn remove(&mut self, id: u32) -> Option<Target> {

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::Worker;
 
-/// Of the container wrapper: whoever asks leases the one GPU, whatever the library finds.
+/// A policy of the container wrapper: whoever asks leases the one GPU, whatever the library finds.
 pub const EXCLUSIVE: &str = r#"{"schema_version":2,"requests":"all","sharing":"exclusive","gpus":[
     {"index":0,"names":[],"card":"0000:64:00.0","nodes":[{"path":"/dev/dri/renderD128"}]}]}"#;
 

@@ -10,7 +10,7 @@ use super::operand::{Source, Type, scalar_text, vector_text};
 use crate::fault::Fault;
 use crate::wave::{LANES, Wave, lanes};
 
-/// Of caches, which there are none of here.
+/// Instructions of caches, of which this GPU has none.
 static CACHES: &[(u32, &str)] = &[(0x28, "wbl2"), (0x29, "invl2"), (0x3e, "wbinvl1"), (0x3f, "wbinvl1_vol")];
 
 #[derive(Clone)]

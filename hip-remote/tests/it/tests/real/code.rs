@@ -80,7 +80,7 @@ fn kept(worker: &Worker) -> Vec<u64> {
     entries.map(|entry| entry.unwrap().metadata().unwrap().len()).collect()
 }
 
-/// By so many bytes runs of a program may differ.
+/// The bytes of heartbeats by which two runs of a program may differ.
 const HEARTBEATS: u64 = 256;
 
 #[test]
