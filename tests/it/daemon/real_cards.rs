@@ -45,7 +45,8 @@ systemctl restart rocworker
 until_true '[ "$(says StatusText)" != "looking at the machine" ]'
 says StatusText
 for n in 4 5 6 7; do comes 13$n $((n + 2)); done
-until_true '[ "$(says StatusText)" = "all as it should be" ]'
+# systemd calls a worker started before the worker has written its line.
+until_true '[ "$(says StatusText)" = "all as it should be" ] && grep -q "started as .*gpu-count=9" /run/worker'
 sed 's/^started as .*gpu-count=\([0-9]*\).*/started with \1/' /run/worker
 "#;
     let install = format!("install -m 755 {PROGRAM} /usr/bin/rocworker\n");
