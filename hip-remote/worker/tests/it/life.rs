@@ -231,7 +231,7 @@ fn a_call_that_the_library_does_not_end_is_a_wait_too() {
 #[test]
 fn a_client_that_sends_and_takes_a_copy_slowly_waits_for_no_gpu() {
     const LONG: Duration = Duration::from_millis(3500);
-    let worker = Worker::start(&["--longest-wait", "1"], &[]);
+    let worker = Worker::start(&["--longest-wait", "1", "--in-flight", "32MiB"], &[]);
     let mut client = worker.client();
     let bytes = pattern(16 << 20);
     let pointer = client.malloc(bytes.len() as u64);
