@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
@@ -107,28 +108,26 @@ fn real_kinds_of_memory_have_the_numbers_of_their_release() {
     }
 }
 
+fn compare_errors(release: Release, call: &str, ours: impl Fn(Release, i32) -> &'static CStr) {
+    let printed =
+        printed(release, &format!("for (int code = -1; code < 1100; code++) puts({call}(code));\n"));
+    assert_eq!(printed.lines().count(), 1101);
+    for (code, text) in (-1..).zip(printed.lines()) {
+        assert_eq!(ours(release, code).to_str(), Ok(text), "{release:?} {code}");
+    }
+}
+
 #[test]
 fn real_errors_have_the_names_that_the_library_gives() {
     for release in RELEASES {
-        let printed =
-            printed(release, "for (int code = -1; code < 1100; code++) puts(hipGetErrorName(code));\n");
-        assert_eq!(printed.lines().count(), 1101);
-        for (code, name) in (-1..).zip(printed.lines()) {
-            assert_eq!(errors::name(release, code).to_str(), Ok(name), "{release:?} {code}");
-        }
+        compare_errors(release, "hipGetErrorName", errors::name);
     }
 }
 
 /// 5.2.3 gave the names as texts.
 #[test]
 fn real_errors_have_the_texts_that_the_library_of_rocm_6_gives() {
-    let release = Release::Rocm6;
-    let printed =
-        printed(release, "for (int code = -1; code < 1100; code++) puts(hipGetErrorString(code));\n");
-    assert_eq!(printed.lines().count(), 1101);
-    for (code, text) in (-1..).zip(printed.lines()) {
-        assert_eq!(errors::text(release, code).to_str(), Ok(text), "{code}");
-    }
+    compare_errors(Release::Rocm6, "hipGetErrorString", errors::text);
 }
 
 #[test]

@@ -86,8 +86,8 @@ impl Crypt {
         self.incoming.extend_from_slice(bytes);
     }
 
-    /// Goes on with the handshake until it waits for the peer. What it says is in `outgoing`.
-    pub(crate) fn shake(&mut self) -> Result<()> {
+    /// Goes on until rustls waits for the peer. What it says is in `outgoing`, and what it decrypted is kept.
+    pub(crate) fn go_on(&mut self) -> Result<()> {
         while let Turn::Again | Turn::Read(_) = self.turn(&mut [], &[])? {}
         Ok(())
     }
@@ -113,7 +113,7 @@ impl Crypt {
 
     /// Whether [`Self::decrypt`] has something to give, or a reason to fail.
     pub(crate) fn has_more(&mut self) -> bool {
-        let _ = self.shake();
+        let _ = self.go_on();
         self.ended || self.broken.is_some() || !self.rest.is_empty()
     }
 

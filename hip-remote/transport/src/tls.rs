@@ -1,6 +1,6 @@
 //! TLS 1.3 over a socket, for a reader and a writer in two threads.
 //!
-//! Both need the one [`Crypt`]. Nobody holds its lock in a system call: a writer that waits for its peer while it keeps the
+//! Both need the one [`Crypt`]. No thread holds its lock in a system call: a writer that waits for its peer while it keeps the
 //! peer's reader waiting would wait for ever. So each has a buffer for encrypted bytes.
 
 use std::fmt::Display;
@@ -70,7 +70,7 @@ impl Tls {
         let mut first = Vec::new();
         let mut received = vec![0; STEP];
         loop {
-            let shaken = crypt.shake();
+            let shaken = crypt.go_on();
             let sent = socket.send(&mut [IoSlice::new(&crypt.outgoing)]);
             shaken.map_err(|why| refused(&socket.peer, &first, &why))?;
             sent?;
@@ -114,8 +114,8 @@ impl Tls {
             {
                 let some = slice.get(..left).unwrap_or(slice);
                 result = crypt.encrypt(some).map_err(|why| broke(socket, &why));
-                left -= some.len();
                 let taken = some.len();
+                left -= taken;
                 IoSlice::advance_slices(&mut slices, taken);
             }
             std::mem::swap(&mut crypt.outgoing, encrypted);
