@@ -125,7 +125,7 @@ impl Download {
     }
 }
 
-/// What copies to the client need, and the copies for which nobody waits.
+/// What copies to the client need, and the copies for which no thread waits.
 #[derive(Debug)]
 pub struct Downloads {
     hip: Arc<Hip>,

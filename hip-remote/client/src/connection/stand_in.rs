@@ -383,10 +383,10 @@ fn a_copy_of_too_many_in_the_background_waits() {
     connection.close();
 }
 
-/// Memory that ends where it is said to: the next page is nobody's.
+/// Memory before a page that the process may not touch.
 fn memory_with_an_end(bytes: usize) -> usize {
     let (kind, page) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 4096);
-    // SAFETY: the kernel chooses where, and nobody else knows the last page.
+    // SAFETY: the kernel chooses where, and no other code has the last page's address.
     unsafe {
         let all =
             libc::mmap(std::ptr::null_mut(), bytes + page, libc::PROT_READ | libc::PROT_WRITE, kind, -1, 0);

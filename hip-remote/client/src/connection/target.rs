@@ -55,7 +55,7 @@ impl Targets {
     }
 
     /// Bytes of a copy have come, and are in the program's memory unless they `faulted`. Until all have, the copy is under way.
-    /// False where nobody waits who could hear of the fault.
+    /// False where they faulted and no thread waits for the copy.
     pub(super) fn filled(&mut self, id: u32, length: usize, faulted: bool) -> bool {
         if let Some(target) = self.by_id.get_mut(&id) {
             target.filled += length;
@@ -81,7 +81,7 @@ impl Targets {
     /// Forgets a copy.
     ///
     /// # Errors
-    /// Not all its bytes are in the program's memory: nobody may read the target as if they were.
+    /// Not all its bytes are in the program's memory, which the program must not read as if they were.
     pub(super) fn end(&mut self, id: u32) -> Outcome {
         match self.remove(id) {
             None => Ok(()),

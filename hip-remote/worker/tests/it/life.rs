@@ -18,7 +18,7 @@ pub fn lives(pid: u32) -> bool {
     test_kill_process(Pid::from_raw(pid.cast_signed()).unwrap()).is_ok()
 }
 
-/// Whether something ever takes less than a second: other tests run beside this one.
+/// Whether something ever takes less than a second. Other tests take the processor from single attempts.
 fn within_a_second(mut takes: impl FnMut() -> Duration) {
     let mut best = Duration::MAX;
     for _ in 0..10 {

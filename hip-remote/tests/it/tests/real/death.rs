@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use hip_remote_tests::{Machine, Program, Steps, Worker, ended, is_alive, until};
 
-/// How soon a client's death has freed all, where other tests run beside this one. The worker's own tests hold the second that
+/// How soon a client's death has freed all, while other tests run. The worker's own tests hold the second that
 /// users are promised.
 const FREED: Duration = Duration::from_secs(3);
 /// How soon a worker's death is known.
@@ -147,7 +147,7 @@ fn real_500_kills_at_random_moments_leave_nothing() {
             client_killed(&machine, &worker, moment);
             // A worker that has just begun to listen may not have opened all yet.
             let before = *before.get_or_insert_with(|| descriptors(worker.pid()));
-            // The worker may be writing its counts, into a file beside them.
+            // The worker may be writing its counts, into a file of its folder.
             until("the worker has no more descriptors and files than before", FREED, || {
                 descriptors(worker.pid()) <= before && left(&worker).is_empty()
             });
