@@ -12,6 +12,10 @@ pub const PREFIX: usize = header::SIZE + envelope::SIZE;
 /// The most bytes of a copy in one chunk.
 pub const MAX_CHUNK: usize = 1024 * 1024;
 
+/// The bytes of a copy's chunk as client and worker send it: a device copies one chunk while the next is on its way, so that
+/// longer ones make its first or last copy longer, which nothing overlaps. Shorter ones cost more system calls and events.
+pub const USUAL_CHUNK: usize = MAX_CHUNK / 2;
+
 /// Appends a message: its prefix, its fields and its variable bytes.
 pub fn put(op: u16, id: u32, envelope: Envelope, fields: &impl Field, variable: &[u8], out: &mut Vec<u8>) {
     let begin = out.len();

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use hip_protocol::message::MAX_CHUNK;
+use hip_protocol::message::USUAL_CHUNK;
 
 use crate::events::{Events, Recorded};
 use crate::hip::{Hip, NOT_READY, OUT_OF_MEMORY, Status};
@@ -18,10 +18,8 @@ use crate::staging::{Piece, Staging, length};
 /// The most bytes of pinned memory that the list may hold. A client bounds its bytes to an eighth of it.
 const MOST: usize = 256 * 1024 * 1024;
 
-/// The size of a copy's chunks. The first is sent once it has been copied, and a smaller one is there sooner.
-const CHUNK: usize = MAX_CHUNK / 2;
 /// How many chunks of one copy are in pinned memory: the next are copied while one is sent.
-const AHEAD: usize = 3;
+const AHEAD: usize = 4;
 
 /// Packed bytes on their way into pinned memory.
 #[derive(Debug)]
@@ -93,7 +91,7 @@ impl Download {
 
     fn go_on(&mut self, downloads: &Downloads) -> Result<(), Status> {
         while self.parts.len() < AHEAD && self.begun < self.rows.bytes() {
-            let bytes = self.rows.chunk(self.begun, CHUNK);
+            let bytes = self.rows.chunk(self.begun, USUAL_CHUNK);
             self.parts.push_back(Part::begin(downloads, &self.rows, self.begun, bytes, self.stream)?);
             self.begun += bytes as u64;
         }

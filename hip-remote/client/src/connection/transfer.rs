@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use hip_protocol::calls::Call;
 use hip_protocol::calls::{DeviceToHost, HostToDevice, LoadedImage, ModuleImage};
 use hip_protocol::envelope::{CHUNK, Envelope, NO_REPLY};
-use hip_protocol::message::{self, MAX_CHUNK};
+use hip_protocol::message::{self, MAX_CHUNK, USUAL_CHUNK};
 
 use super::inbox::Desk;
 use super::rows::Rows;
@@ -19,7 +19,7 @@ impl Connection {
     /// # Errors
     /// The copy failed, where the program waits for it; or the connection is lost.
     pub fn upload(&self, desk: &Desk, call: &HostToDevice, from: &Rows, wait: bool) -> Outcome {
-        let chunk = chunk(call, MAX_CHUNK);
+        let chunk = chunk(call, USUAL_CHUNK);
         if wait {
             let id = self.expect(desk)?;
             self.append(call, id, 0, desk, &[], false);
