@@ -174,19 +174,21 @@ fn a_copy_sends_no_more_than_the_worker_has_room_for() {
         let copy = worker.expect::<HostToDevice>();
         let (first, bytes) = worker.take();
         assert!(first.envelope.has(CHUNK) && first.id == copy.id);
-        assert_eq!(bytes, [7; 900_000]);
-        worker.take();
-        // 297,152 bytes of room are left, and the third chunk has 900,000.
+        assert_eq!(bytes, [7; 500_000]);
+        for _ in 0..3 {
+            worker.take();
+        }
+        // 97,152 bytes of room are left, and the fifth chunk has 500,000.
         assert!(!worker.reader.poll(Duration::from_millis(100)).unwrap());
-        worker.send(Credit::OP, 0, Envelope::default(), &Credit { bytes: 900_000 }, &[]);
-        let (third, _) = worker.take();
-        assert!(third.envelope.has(CHUNK));
+        worker.send(Credit::OP, 0, Envelope::default(), &Credit { bytes: 500_000 }, &[]);
+        let (fifth, _) = worker.take();
+        assert!(fifth.envelope.has(CHUNK));
         worker.reply(&copy, &());
     });
     let desk = connection.sit().unwrap();
     let memory = vec![7u8; 3_000_000];
-    let from = Rows { address: memory.as_ptr() as usize, pitch: 1_000_000, width: 900_000, height: 3 };
-    let call = HostToDevice { pointer: 1, pitch: 900_000, width: 900_000, height: 3, stream: 0 };
+    let from = Rows { address: memory.as_ptr() as usize, pitch: 600_000, width: 500_000, height: 5 };
+    let call = HostToDevice { pointer: 1, pitch: 500_000, width: 500_000, height: 5, stream: 0 };
     connection.upload(&desk, &call, &from, true).unwrap();
     worker.join().unwrap();
     connection.close();
