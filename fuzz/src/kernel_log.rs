@@ -97,24 +97,31 @@ impl<'t> Words<'t> {
         (are_named && names.len() == count && are_apart && fixed + between >= 16).then_some(Self(pieces))
     }
 
-    /// By every way to cut the text that the words allow: of those the one with the shortest holes from the left.
+    /// By every way to cut the text that the words allow: of those the one with the shortest holes from the left, if none of
+    /// its holes has a blank where a process's name could still be.
     fn find(&self, text: &[u8]) -> Option<Vec<(String, String)>> {
-        self.from(0, text, 0)
+        let holes = self.from(0, text, 0)?;
+        let has_blank = |(at, hole): &(usize, &[u8])| *at <= 17 && hole.iter().any(u8::is_ascii_whitespace);
+        let shown = |(name, (_, hole)): (&&str, &(usize, &[u8]))| {
+            ((*name).to_owned(), String::from_utf8_lossy(hole).into_owned())
+        };
+        let names = self.0.iter().skip(1).step_by(2);
+        (!holes.iter().any(has_blank)).then(|| names.zip(&holes).map(shown).collect())
     }
 
-    /// From the piece `nth` on, which is words, at a byte of the text.
-    fn from(&self, nth: usize, text: &[u8], at: usize) -> Option<Vec<(String, String)>> {
+    /// From the piece `nth` on, which is words, at a byte of the text: each hole's beginning, and its bytes.
+    fn from<'l>(&self, nth: usize, text: &'l [u8], at: usize) -> Option<Vec<(usize, &'l [u8])>> {
         let words = self.0[nth].as_bytes();
         let rest = text[at..].strip_prefix(words)?;
         let at = at + words.len();
-        let Some(name) = self.0.get(nth + 1) else { return Some(Vec::new()) };
-        let shown = |bytes: &[u8]| ((*name).to_owned(), String::from_utf8_lossy(bytes).into_owned());
+        if nth + 1 == self.0.len() {
+            return Some(Vec::new());
+        }
         if nth + 3 == self.0.len() && self.0[nth + 2].is_empty() {
             let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
-            return (end > 0).then(|| vec![shown(&rest[..end])]);
+            return (end > 0).then(|| vec![(at, &rest[..end])]);
         }
         (1..=rest.len())
-            .take_while(|end| at > 17 || !rest[end - 1].is_ascii_whitespace())
-            .find_map(|end| Some([vec![shown(&rest[..end])], self.from(nth + 2, text, at + end)?].concat()))
+            .find_map(|end| Some([vec![(at, &rest[..end])], self.from(nth + 2, text, at + end)?].concat()))
     }
 }

@@ -108,7 +108,8 @@ impl Pattern {
             let has_end =
                 |next: &usize| !is_last || part.hole.is_none() || !word_after(record, *next).is_empty();
             end = if let Some(name) = hole {
-                // The earliest place that fits leaves the most room to the words behind it: no other one needs a try.
+                // The earliest place that fits leaves the most room to the words behind it. A later one could only let the
+                // next hole begin where a blank proves a driver, and a hole takes the shortest text.
                 let mut fitting = places(record, end + 1, &part.words).filter(|(_, next)| has_end(next));
                 let (words, next) = fitting.next()?;
                 let value = record.get(end..words)?;
@@ -295,6 +296,13 @@ mod tests {
         let long = "the sixteen bytes {a} and some more";
         let expected = Some("a=1 [7]: segfault;");
         assert_eq!(found(long, b"the sixteen bytes 1 [7]: segfault and some more").as_deref(), expected);
+        // A hole takes the shortest text, though after a longer one the next hole could have a blank.
+        let twice = "{n}abc{a}abcabcabcabcabc";
+        assert_eq!(found(twice, b"xabcxabcxabcxabcxabc 1abcabcabcabcabc"), None);
+        assert_eq!(
+            found(twice, b"xabcxabcxabcxabcxabc1abcabcabcabcabc").as_deref(),
+            Some("n=x;a=xabcxabcxabcxabc1;")
+        );
     }
 
     #[test]
