@@ -3,6 +3,7 @@
 //! They have what rocworker looks at (names, versions, paths, what their scripts call) and none of AMD's software. A
 //! test that needs more of one adds it ([`Package`]).
 
+use crate::machine::Machine;
 use crate::package::{Package, Script};
 
 /// AMD's repositories name themselves so, and are pinned by it.
@@ -83,6 +84,17 @@ pub fn rocm_smi(version: &str, says: &str) -> Package {
 pub fn rocm_smi_with(version: &str, gpus: usize) -> Package {
     let cards: Vec<String> = (0..gpus).map(|card| format!("\"card{card}\": {{}}")).collect();
     rocm_smi(version, &format!("{{{}}}\n", cards.join(", ")))
+}
+
+/// Takes Debian's rocminfo away where it is: hipcc, which other tests compile with, brings it, and its version is newer
+/// than AMD's.
+///
+/// # Panics
+/// Where apt refuses.
+pub fn purge_debians_rocminfo(machine: &Machine) {
+    if machine.package("rocminfo").is_some() {
+        machine.apt_get(&["purge", "rocminfo"]).well();
+    }
 }
 
 /// AMD's 1.0.0.70203 and Ubuntu's 5.7.1, which sorts after it, have this one name.

@@ -13,10 +13,7 @@ const LIST: &str = "/etc/apt/sources.list.d/amdgpu.list";
 
 /// A machine, and what it is to say of ROCm: the stand-in of AMD's installer is served as AMD's is.
 pub(crate) fn served(machine: Machine) -> (Worker, String) {
-    // Debian's hipcc, which other tests compile with, brings a rocminfo whose version is newer than AMD's.
-    if machine.package("rocminfo").is_some() {
-        machine.apt_get(&["purge", "rocminfo"]).well();
-    }
+    standins::purge_debians_rocminfo(&machine);
     let worker = Worker::new(
         machine,
         vec![

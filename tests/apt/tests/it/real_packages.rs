@@ -33,8 +33,7 @@ fn real_the_stand_ins_are_installed_by_amds_installer_and_removed_again() {
     ]);
     let server = Server::start(&repository.release(&key));
     let source = repository.source(&server.url(), standins::AMDGPU_INSTALL_KEYRING.as_ref());
-    // Debian's hipcc, which other tests compile with, brings a rocminfo whose version is newer than AMD's.
-    machine.apt_get(&["purge", "rocminfo"]).well();
+    standins::purge_debians_rocminfo(&machine);
     let installer = standins::amdgpu_install("6.3.60302", &source, key.binary()).build(&machine.shared());
     let before = machine.packages();
     machine.apt_get(&["install", &machine.shared_name(&installer)]).well();

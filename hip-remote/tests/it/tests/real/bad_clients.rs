@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hip_protocol::calls::{Free, Hello, HostToDevice, Launch, Malloc, ModuleLoad, StreamSync};
 use hip_protocol::envelope::{CHUNK, Envelope, NO_REPLY};
-use hip_protocol::header::Header;
+use hip_protocol::header::{self, Header};
 use hip_protocol::message;
 use hip_remote_tests::{EVENTUALLY, Program, Steps, Worker, ended, until};
 
@@ -40,14 +40,14 @@ fn send(worker: &str, bytes: &[u8]) {
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
-/// Sends bytes, and takes the id and the error of the worker's next messages. Sending ends after them: the worker answers no call of a client
-/// that has closed.
+/// Sends bytes, and takes the id and the error of the worker's next messages. Sending ends after them: the worker answers no
+/// call of a client that has closed.
 fn replies<const COUNT: usize>(worker: &str, bytes: &[u8]) -> [(u32, i32); COUNT] {
     let mut stream = TcpStream::connect(worker).unwrap();
     stream.set_read_timeout(Some(EVENTUALLY)).unwrap();
     stream.write_all(bytes).unwrap();
     [(); COUNT].map(|()| {
-        let mut header = [0; 16];
+        let mut header = [0; header::SIZE];
         stream.read_exact(&mut header).unwrap();
         let header = Header::parse(&header).unwrap();
         let mut payload = vec![0; header.length as usize];
@@ -127,7 +127,8 @@ fn real_messages_that_are_cut_at_each_byte_end_their_client_alone() {
     let mut steps = Steps::on(&worker.tcp());
     assert!(steps.ask("malloc 4096").starts_with("hipSuccess"));
     let all = session();
-    // A session that is whole reaches the GPU, and its last call is answered: there is no stream 77. Replies of different lanes come in any order.
+    // A session that is whole reaches the GPU, and its last call is answered: there is no stream 77. Replies of different
+    // lanes come in any order.
     let mut whole = replies(&worker.tcp(), &all.concat());
     whole.sort();
     assert_eq!(whole, [(1, 0), (2, 0), (3, 0), (5, 0), (7, 400)]);
